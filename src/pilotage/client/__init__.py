@@ -1,0 +1,1 @@
+"""Edge: HTTP to an API server, credentials, list/watch streams, rate limits."""

@@ -1,0 +1,1 @@
+"""CLI, reports, explain; with testing the only places where parts are wired together."""

@@ -1,0 +1,1 @@
+"""Edge: embedded API server, simulated kubelets, controllers."""

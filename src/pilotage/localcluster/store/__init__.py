@@ -1,0 +1,1 @@
+"""Storage of whole objects with revisions and a watch log. Pure: time and ids are arguments."""

@@ -1,0 +1,1 @@
+"""Default plugins, one file each; none imports another."""

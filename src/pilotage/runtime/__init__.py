@@ -1,0 +1,1 @@
+"""Edge: the asyncio driver, dispatcher workers, informers, clock, metrics, configuration."""

@@ -1,0 +1,156 @@
+"""Events that the engine handles and effects that it answers with.
+
+Law: a fact comes in with `now`, a list of effects goes out; the engine never waits, reads a clock or
+talks. A failed effect returns as an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.api.meta import KubeObject
+from pilotage.framework.calls import Call, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted(Event):
+    """An object was added or changed. `resource` is the plural (`pods`, `nodes`, `replicasets.apps`, ...)."""
+
+    resource: str
+    object: KubeObject
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted(Event):
+    """An object is gone; `object` is its last known state."""
+
+    resource: str
+    object: KubeObject
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable(Event):
+    """An object that could not be decoded. A node gets no pods; a pod stays pending with that reason."""
+
+    resource: str
+    namespace: str
+    name: str
+    uid: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished(Event):
+    """A submitted call ended. `ticket` is the one of its `Submit`."""
+
+    ticket: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished(Event):
+    """An async plugin step ended: `value` is what it returned, `error` the text of what it raised."""
+
+    step: int
+    value: Any = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResolved(Event):
+    """A waiting pod was allowed (plugin named) or rejected with a reason."""
+
+    uid: str
+    plugin: str
+    allowed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Event):
+    ask: int
+    response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AskFailed(Event):
+    ask: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Event):
+    """`next_wakeup` was reached: flush backoff, permits and the unschedulable pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Base of all effects. `stimulus` is the number of the event that caused it."""
+
+    stimulus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submit(Effect):
+    """Offer a call to the call queue. `awaited`: a `CallFinished(ticket)` must come back in any case."""
+
+    ticket: int
+    call: Call
+    awaited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel(Effect):
+    """Cancel what is pending for a pod (it was deleted or preempted)."""
+
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep(Effect):
+    """Run an async plugin step; its end comes back as `StepFinished(step)`."""
+
+    step: int
+    plugin: str
+    point: str
+    uid: str
+    start: Callable[[], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Effect):
+    """A request to someone outside (extender, out-of-process plugin), due by `deadline` (epoch seconds)."""
+
+    ask: int
+    request: Any
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Effect):
+    """One scheduling attempt ended; for metrics and logs only. `result`: scheduled, unschedulable, error."""
+
+    uid: str
+    key: str
+    profile: str
+    result: str
+    attempts: int
+    node: str = ""
+    message: str = ""
+    age: float = 0.0  # seconds since the first attempt entered the active queue
+
+
+@dataclass(frozen=True, slots=True)
+class Log(Effect):
+    """A line for the log at the edge."""
+
+    level: str  # debug, info, warning, error
+    text: str

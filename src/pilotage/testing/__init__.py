@@ -1,0 +1,1 @@
+"""The harness as a product: in-process cluster, virtual clock, fault injection."""
