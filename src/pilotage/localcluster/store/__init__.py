@@ -1,1 +1,30 @@
-"""Storage of whole objects with revisions and a watch log. Pure: time and ids are arguments."""
+"""The embedded cluster's memory: objects, their versions and what changed. Pure."""
+
+from pilotage.localcluster.store.changes import ChangeLog, Cursor, ExpiredError
+from pilotage.localcluster.store.records import Change, ChangeType, Record, Tree
+from pilotage.localcluster.store.store import (
+    AlreadyExistsError,
+    ConflictError,
+    FutureVersionError,
+    NotFoundError,
+    Snapshot,
+    Store,
+    StoreError,
+)
+
+__all__ = [
+    "AlreadyExistsError",
+    "Change",
+    "ChangeLog",
+    "ChangeType",
+    "ConflictError",
+    "Cursor",
+    "ExpiredError",
+    "FutureVersionError",
+    "NotFoundError",
+    "Record",
+    "Snapshot",
+    "Store",
+    "StoreError",
+    "Tree",
+]
