@@ -1,26 +1,149 @@
-"""A pod compiled once for all decisions: key, priority, requests, and lazily the rest."""
+"""A pod compiled once for all decisions: key, priority, requests, and lazily the rest.
+
+Laws: never raises on a pod that decoded (a nonsense quantity becomes `defect`); what it says depends on
+the pod view alone, so that two replicas of one template share a `signature`.
+"""
 
 from __future__ import annotations
 
-from pilotage.api.pods import Pod
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import msgspec
+
+from pilotage.api.pods import Container, Pod, Toleration
+from pilotage.api.quantity import QuantityError
+from pilotage.api.requests import measure, pod_requests
+from pilotage.api.selectors import NodeMatcher, Requirement, compile_node_selector, match_labels
+from pilotage.state.view import HostPort
+
+_NO_LABELS: Mapping[str, str] = {}
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class PodInfo:
-    """A pod view plus what decisions read of it.
-
-    Raises `QuantityError` on construction when a request is not a quantity (names field and value).
-    """
-
-    __slots__ = ("key", "nonzero", "pod", "priority", "requests", "uid", "usage")
+    """A pod view plus what decisions read of it. Compare pods by `uid`, never by identity."""
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.uid = pod.metadata.uid
         self.key = pod.key
+        self.name = pod.metadata.name
+        self.namespace = pod.metadata.namespace
+        self.labels: Mapping[str, str] = pod.metadata.labels or _NO_LABELS
         self.priority = pod.spec.priority or 0
-        # Incoming pod's requests by resource: milli-CPU, bytes, units (spec only).
+        # Why the pod cannot be scheduled whatever the nodes: a request that is not a quantity.
+        self.defect = ""
+        # Incoming pod's requests by resource: milli-CPU, bytes, units (spec only); no zeros.
         self.requests: dict[str, int] = {}
         # What it occupies once on a node: max over spec, allocated, actual (1.37 rule).
         self.usage: dict[str, int] = {}
-        # (milli-CPU, bytes) with kube-scheduler's scoring defaults.
+        # (milli-CPU, bytes) of the incoming pod with kube-scheduler's scoring defaults.
         self.nonzero: tuple[int, int] = (0, 0)
+        # (milli-CPU, bytes) of the pod on a node with the scoring defaults.
+        self.nonzero_usage: tuple[int, int] = (0, 0)
+        # Affinity and spread terms, compiled and owned by `state.terms`.
+        self.terms: object | None = None
+        self._compile_amounts(pod)
+
+    def _compile_amounts(self, pod: Pod) -> None:
+        try:
+            amounts = measure(pod)
+        except QuantityError as exc:
+            self.defect = str(exc)
+        else:
+            self.requests, self.usage, self.nonzero, self.nonzero_usage = amounts
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key}, uid={self.uid})"
+
+    @property
+    def node_name(self) -> str:
+        """`spec.nodeName`: empty for a pending pod, also while it is assumed."""
+        return self.pod.spec.node_name
+
+    @property
+    def is_bound(self) -> bool:
+        return bool(self.pod.spec.node_name)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.pod.is_terminal
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @cached_property
+    def container_requests(self) -> dict[str, int]:
+        """`requests` as if the pod had no pod-level resources: what NodeResourcesFit scores."""
+        return self.requests if self.pod.spec.resources is None else pod_requests(self.pod, pod_level=False)
+
+    @cached_property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return tuple(self.pod.spec.tolerations or ())
+
+    @cached_property
+    def node_selector(self) -> tuple[Requirement, ...]:
+        """`spec.nodeSelector` as requirements, all of which a node must meet."""
+        selector = self.pod.spec.node_selector
+        return match_labels(selector).requirements if selector else ()
+
+    @cached_property
+    def node_affinity(self) -> NodeMatcher | None:
+        """Required node affinity; None when there is none. Raises SelectorError."""
+        affinity = self.pod.spec.affinity
+        required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+        if required is None:
+            return None
+        return compile_node_selector(required, "spec.affinity.nodeAffinity.required")
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """Host ports of containers and of sidecars (init containers with restartPolicy Always)."""
+        found = dict.fromkeys(_host_ports(self.pod))
+        return tuple(found)
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """Image names as nodes report them (a tag always), one entry per use."""
+        spec = self.pod.spec
+        names = [c.image for c in (*(spec.init_containers or ()), *spec.containers)]
+        names += [v.image.reference for v in spec.volumes or () if v.image is not None]
+        return tuple(normalised_image_name(name) for name in names)
+
+    @cached_property
+    def signature(self) -> bytes:
+        """Equal for two pods when no plugin that reads namespace, labels and spec can tell them apart.
+
+        Volumes without a source that scheduling reads are left out: their generated names differ by replica.
+        """
+        spec = self.pod.spec
+        volumes = [v for v in spec.volumes or () if _is_scheduling_volume(v)]
+        return _ENCODER.encode((self.namespace, self.labels, msgspec.structs.replace(spec, volumes=volumes)))
+
+
+def _is_scheduling_volume(volume: object) -> bool:
+    fields = msgspec.structs.asdict(volume)  # type: ignore[arg-type]  # any Struct is fine
+    return any(value is not None for name, value in fields.items() if name != "name")
+
+
+def _host_ports(pod: Pod) -> Iterator[HostPort]:
+    sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+    for container in (*sidecars, *pod.spec.containers):
+        yield from _container_host_ports(container, pod.spec.host_network)
+
+
+def _container_host_ports(container: Container, host_network: bool) -> Iterator[HostPort]:
+    """On the host's network every container port is a host port, whether defaulting wrote so or not."""
+    for port in container.ports or ():
+        number = port.host_port or (port.container_port if host_network else 0)
+        if number > 0:
+            yield HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", number)
+
+
+def normalised_image_name(name: str) -> str:
+    """The name with `:latest` where it has neither tag nor digest."""
+    if name.rfind(":") <= name.rfind("/"):
+        return f"{name}:latest"
+    return name

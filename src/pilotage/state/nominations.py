@@ -1,0 +1,54 @@
+"""Pods nominated to nodes, in memory: ahead of what the API server shows.
+
+Law: a UID is nominated to one node at most; kept in order of nomination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pilotage.state.podinfo import PodInfo
+
+
+class Nominations:
+    """node name -> pods, UID -> node name."""
+
+    __slots__ = ("_by_node", "_node_of")
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def add(self, info: PodInfo, node: str) -> None:
+        """Nominates the pod, instead of where it was nominated before; an empty name only clears."""
+        self.remove(info.uid)
+        if node:
+            self._by_node.setdefault(node, {})[info.uid] = info
+            self._node_of[info.uid] = node
+
+    def remove(self, uid: str) -> str:
+        """Returns the node that the pod was nominated to, or an empty string."""
+        node = self._node_of.pop(uid, "")
+        if node:
+            del self._by_node[node][uid]
+            if not self._by_node[node]:
+                del self._by_node[node]
+        return node
+
+    def node_of(self, uid: str) -> str:
+        return self._node_of.get(uid, "")
+
+    def on_node(self, node: str) -> Sequence[PodInfo]:
+        return tuple(self._by_node.get(node, {}).values())
+
+    def nodes(self) -> Sequence[str]:
+        """Names of the nodes that somebody is nominated to."""
+        return tuple(self._by_node)
+
+    def check_invariants(self) -> None:
+        pairs = {uid: node for node, pods in self._by_node.items() for uid in pods}
+        assert pairs == self._node_of, "nominations disagree"
+        assert all(self._by_node.values()), "empty nomination list kept"
