@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
 from pilotage.api.meta import KubeObject, LabelSelector, View
+from pilotage.api.pods import NodeSelector, ResourceList, ResourceRequirements
 
 
 class Namespace(KubeObject, frozen=True):
@@ -51,3 +54,68 @@ class PodDisruptionBudgetStatus(View, frozen=True):
 class PodDisruptionBudget(KubeObject, frozen=True):
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class ClaimSpec(View, frozen=True):
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str | None = None
+    access_modes: list[str] | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class ClaimStatus(View, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(KubeObject, frozen=True):
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class ClaimReference(View, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class VolumeNodeAffinity(View, frozen=True):
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(View, frozen=True):
+    capacity: ResourceList | None = None
+    access_modes: list[str] | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    claim_ref: ClaimReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class VolumeStatus(View, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolume(KubeObject, frozen=True):
+    spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
+
+
+class StorageClass(KubeObject, frozen=True):
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+
+
+class CSINodeDriver(View, frozen=True):
+    name: str = ""
+    node_id: str = field(default="", name="nodeID")
+    topology_keys: list[str] | None = None
+
+
+class CSINodeSpec(View, frozen=True):
+    drivers: list[CSINodeDriver] = []
+
+
+class CSINode(KubeObject, frozen=True):
+    spec: CSINodeSpec = CSINodeSpec()

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from msgspec import field
 
 from pilotage.api.meta import Condition, KubeObject, LabelSelector, View
+from pilotage.api.quantity import RawQuantity
 
-RawQuantity: TypeAlias = str | int | float
 ResourceList: TypeAlias = dict[str, RawQuantity]
 
 
