@@ -146,6 +146,17 @@ class Attempt(Effect):
     node: str = ""
     message: str = ""
     age: float = 0.0  # seconds since the first attempt entered the active queue
+    after_flush: bool = False  # the periodic flush, not an event, caused this attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Queued(Effect):
+    """A pod entered a queue; for metrics only. `queue`: active, backoff, unschedulable, gated."""
+
+    uid: str
+    key: str
+    queue: str
+    event: str  # label of the event that moved it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,382 @@
+"""The scheduling queue: which pod is next, who waits for what (spec/queue.md).
+
+Laws
+- A pod is in exactly one place; every move goes through the table in transitions.py.
+- PreEnqueue runs on each entry into the active or backoff queue (not when backoff completes); the plugin
+  that gated last time is asked first.
+- A pod waits in the pool only after the events since its pop were judged by its rejectors' hints.
+- Pods that failed by error are never taken before their backoff is over.
+- `now` only moves forward; nothing here knows a clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.framework.events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    ClusterEvent,
+    Resource,
+)
+from pilotage.framework.status import Status, error
+from pilotage.scheduling.cluster_events import pod_added, pod_updated
+from pilotage.scheduling.queue_heap import RecordHeap
+from pilotage.scheduling.queue_hints import HintIndex, Occurrence
+from pilotage.scheduling.queue_inflight import InFlight
+from pilotage.scheduling.queue_pool import UnschedulablePool
+from pilotage.scheduling.queue_record import (
+    BackoffSettings,
+    Moved,
+    QueueProfile,
+    Rank,
+    Record,
+    backoff_seconds,
+)
+from pilotage.scheduling.transitions import IllegalMoveError, Move, Position, next_position
+from pilotage.state.podinfo import PodInfo
+
+FLUSH_SECONDS = 30.0
+
+_QUEUE_LABELS = {
+    Position.ACTIVE: "active",
+    Position.BACKOFF: "backoff",
+    Position.ERROR_BACKOFF: "backoff",
+    Position.UNSCHEDULABLE: "unschedulable",
+    Position.GATED: "gated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """Real lengths, read from the queues themselves."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    in_flight_events: Mapping[str, int]
+    rejections: Mapping[tuple[str, str], int]  # (profile, plugin) -> pods waiting on it
+
+
+class SchedulingQueue:
+    """One queue for all profiles; they share the sort plugin. Times are seconds since the epoch."""
+
+    def __init__(self, profiles: Mapping[str, QueueProfile], settings: BackoffSettings) -> None:
+        self._profiles = dict(profiles)
+        self._settings = settings
+        self._hints = HintIndex(
+            {
+                (name, p): regs
+                for name, profile in profiles.items()
+                for p, regs in profile.registrations.items()
+            }
+        )
+        # UID -> record of every pod that is not ABSENT.
+        self._records: dict[str, Record] = {}
+        self._active = RecordHeap(self._sort_key)
+        self._backoff = RecordHeap(lambda record: (self._expiry(record), self._sort_key(record)))
+        self._error_backoff = RecordHeap(lambda record: (self._expiry(record), self._sort_key(record)))
+        self._heaps = {
+            Position.ACTIVE: self._active,
+            Position.BACKOFF: self._backoff,
+            Position.ERROR_BACKOFF: self._error_backoff,
+        }
+        self._pool = UnschedulablePool()
+        self._in_flight = InFlight()
+        self._next_flush: float | None = None
+        self._arrivals = 0
+        self._moves: list[Moved] = []
+
+    # -- pods ------------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo, now: float) -> None:
+        """A new unbound pod of a known profile; a known one is updated."""
+        if pod.uid in self._records:
+            self.update(pod, now)
+            return
+        self._arrivals += 1
+        record = Record(pod, timestamp=now, sequence=self._arrivals)
+        self._enter(record, pod_added(Resource.UNSCHEDULABLE_POD).label, now, delay=False)
+
+    def update(self, pod: PodInfo, now: float) -> None:
+        """A newer object of a pod; in the pool its own change may free it."""
+        record = self._records.get(pod.uid)
+        if record is None:
+            self.add(pod, now)
+            return
+        old, record.pod = record.pod, pod
+        if record.position is Position.IN_FLIGHT:
+            for event in pod_updated(old, pod):
+                self._log(Occurrence(event, old, pod, own=pod.uid))
+        elif record.position in (Position.UNSCHEDULABLE, Position.GATED):
+            self._judge_own_update(record, old, now)
+        else:
+            self._heaps[record.position].push(record)
+
+    def _judge_own_update(self, record: Record, old: PodInfo, now: float) -> None:
+        for event in pod_updated(old, record.pod):
+            occurrence = Occurrence(event, old, record.pod, own=record.pod.uid)
+            rank = self._hints.rank(record, occurrence)
+            if rank is not Rank.SKIP:
+                self._settle(record, rank, event.label, now)
+                return
+
+    def delete(self, uid: str) -> Record | None:
+        """Removes the pod wherever it is; None when it was not here."""
+        record = self._records.get(uid)
+        if record is not None:
+            self._leave(record, Move.REMOVE)
+        return record
+
+    def pop(self, now: float) -> Record | None:
+        """The next pod, now in flight until `requeue` or `done`; from backoff when nothing else waits."""
+        del now
+        record, label = self._active.peek(), ""
+        if record is None:
+            record, label = self._backoff.peek(), str(POP_FROM_BACKOFF)
+        if record is None:
+            return None
+        if label:
+            self._moves.append(Moved(record.pod.uid, "active", label))
+        self._take_out(record, Move.POP)
+        record.attempts += 1
+        record.unschedulable_plugins = set()
+        record.pending_plugins = set()
+        self._in_flight.start(record)
+        return record
+
+    def done(self, uid: str) -> None:
+        """The scheduling part of an attempt ended and there is nothing to requeue."""
+        record = self._records.get(uid)
+        if record is not None and record.position is Position.IN_FLIGHT:
+            self._leave(record, Move.DONE)
+
+    def requeue(
+        self, record: Record, now: float, *, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()
+    ) -> None:
+        """Puts a pod back whose attempt failed. No rejector at all means that it failed by error."""
+        if record.position not in (Position.IN_FLIGHT, Position.ABSENT):
+            raise IllegalMoveError(f"requeue of a pod that is {record.position.value}")
+        record.unschedulable_plugins = set(unschedulable)
+        record.pending_plugins = set(pending)
+        record.timestamp = now
+        record.flushed = False
+        if record.rejectors:
+            record.unschedulable_count += 1
+            record.consecutive_errors = 0
+        else:
+            record.consecutive_errors += 1
+        self._settle(record, self._rank_since_pop(record), str(SCHEDULE_ATTEMPT_FAILURE), now)
+
+    def _rank_since_pop(self, record: Record) -> Rank:
+        lost_track = record.position is not Position.IN_FLIGHT or record.missed_events
+        if lost_track or not record.rejectors:
+            return Rank.AFTER_BACKOFF
+        best = Rank.SKIP
+        for occurrence in self._in_flight.since_pop(record):
+            best = max(best, self._hints.rank(record, occurrence))
+            if best is Rank.IMMEDIATELY:
+                break
+        return best
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def activate(self, uids: Sequence[str], now: float) -> None:
+        """Moves pods to the active queue, whatever they wait for; one in flight is retried afterwards."""
+        for uid in uids:
+            record = self._records.get(uid)
+            if record is None or record.position is Position.ACTIVE:
+                continue
+            if record.position is Position.IN_FLIGHT:
+                self._log(Occurrence(FORCE_ACTIVATE, new=record.pod, own=uid))
+            else:
+                self._enter(record, str(FORCE_ACTIVATE), now, delay=False)
+
+    def notify(self, event: ClusterEvent, old: object | None, new: object | None, now: float) -> None:
+        """A cluster event: wakes pods whose rejectors registered it and whose hints say so."""
+        self._broadcast(Occurrence(event, old, new), now, exclude="")
+
+    def notify_others(
+        self, event: ClusterEvent, old: object | None, new: object | None, now: float, exclude: str
+    ) -> None:
+        """The same for all pods but one: a rejected binding must not wake its own pod."""
+        self._broadcast(Occurrence(event, old, new), now, exclude=exclude)
+
+    def _broadcast(self, occurrence: Occurrence, now: float, *, exclude: str) -> None:
+        matching = self._hints.matching(occurrence)
+        if not matching:
+            return
+        for record in self._pool.waiting_on(matching):
+            if record.pod.uid == exclude:
+                continue
+            rank = self._hints.rank(record, occurrence)
+            if rank is not Rank.SKIP:
+                self._settle(record, rank, str(occurrence.event), now)
+        self._in_flight.log(occurrence)
+
+    def _log(self, occurrence: Occurrence) -> None:
+        if occurrence.is_wildcard or self._hints.matching(occurrence):
+            self._in_flight.log(occurrence)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def flush(self, now: float) -> None:
+        """What time alone moves: pods whose backoff is over, and pods that waited too long for an event."""
+        for heap in (self._backoff, self._error_backoff):
+            while (record := heap.peek()) is not None and not self._is_backing_off(record, now):
+                self._move(record, Move.ADMIT, str(BACKOFF_COMPLETE), now)
+        if self._next_flush is None:
+            self._next_flush = now + FLUSH_SECONDS
+        if now >= self._next_flush:
+            self._next_flush = now + FLUSH_SECONDS
+            self._flush_pool(now)
+
+    def _flush_pool(self, now: float) -> None:
+        limit = self._settings.max_in_unschedulable
+        for record in [r for r in self._pool if now - r.parked_at > limit]:
+            self._settle(record, Rank.AFTER_BACKOFF, str(UNSCHEDULABLE_TIMEOUT), now)
+            record.flushed = record.position is not Position.GATED
+
+    def next_wakeup(self) -> float | None:
+        """When `flush` has something to do next; None when it never will."""
+        heads = (self._backoff.peek(), self._error_backoff.peek())
+        times = [self._expiry(record) + 1.0 for record in heads if record is not None]
+        if len(self._pool) and self._next_flush is not None:
+            times.append(self._next_flush)
+        return min(times, default=None)
+
+    def _expiry(self, record: Record) -> float:
+        return float(math.floor(record.timestamp + backoff_seconds(record, self._settings)))
+
+    def _is_backing_off(self, record: Record, now: float) -> bool:
+        if backoff_seconds(record, self._settings) == 0.0:
+            return False
+        return self._expiry(record) >= math.floor(now)
+
+    # -- moves -----------------------------------------------------------------------------------
+
+    def _settle(self, record: Record, rank: Rank, label: str, now: float) -> None:
+        if rank is Rank.SKIP:
+            self._move(record, Move.PARK, label, now)
+        else:
+            delay = rank is Rank.AFTER_BACKOFF and self._is_backing_off(record, now)
+            self._enter(record, label, now, delay=delay)
+
+    def _enter(self, record: Record, label: str, now: float, *, delay: bool) -> None:
+        refused = self._gate(record)
+        if refused is not None:
+            self._move(record, Move.GATE, label, now)
+        elif not delay:
+            self._move(record, Move.ADMIT, label, now)
+        else:
+            move = Move.DELAY_AFTER_ERROR if record.consecutive_errors else Move.DELAY
+            self._move(record, move, label, now)
+
+    def _gate(self, record: Record) -> Status | None:
+        """Runs PreEnqueue; remembers who refused and why."""
+        last = record.gating_plugin
+        plugins = self._profiles[record.profile].pre_enqueue
+        for name, pre_enqueue in sorted(plugins, key=lambda plugin: plugin[0] != last) if last else plugins:
+            try:
+                status = pre_enqueue(record.pod)
+            except Exception as fault:  # plugin code: its pod is gated, the queue goes on
+                status = error(f"{type(fault).__name__}: {fault}")
+            if not status.is_success:
+                record.gating_plugin, record.gate_status = name, status.by(name)
+                record.unschedulable_plugins.add(name)
+                return record.gate_status
+        record.gating_plugin, record.gate_status = "", Status()
+        return None
+
+    def _move(self, record: Record, move: Move, label: str, now: float) -> None:
+        before = record.position
+        self._take_out(record, move)
+        self._records[record.pod.uid] = record
+        if record.position in (Position.UNSCHEDULABLE, Position.GATED):
+            record.parked_at = now
+            for plugin in record.waits_on:
+                self._hints.ensure((record.profile, plugin))
+            self._pool.add(record)
+        else:
+            if record.position is Position.ACTIVE and record.initial_attempt is None:
+                record.initial_attempt = now
+            self._heaps[record.position].push(record)
+        if before is not record.position:
+            self._moves.append(Moved(record.pod.uid, _QUEUE_LABELS[record.position], label))
+
+    def _leave(self, record: Record, move: Move) -> None:
+        self._take_out(record, move)
+        del self._records[record.pod.uid]
+
+    def _take_out(self, record: Record, move: Move) -> None:
+        """Out of its present container and on to its next position; raises before it changes anything."""
+        after = next_position(record.position, move)
+        if record.position is Position.IN_FLIGHT:
+            self._in_flight.finish(record.pod.uid)
+        elif record.position in (Position.UNSCHEDULABLE, Position.GATED):
+            self._pool.remove(record.pod.uid)
+        elif record.position is not Position.ABSENT:
+            self._heaps[record.position].remove(record.pod.uid)
+        record.position = after
+
+    def _sort_key(self, record: Record) -> tuple[int, Any, int]:
+        try:
+            return (0, self._profiles[record.profile].sort_key(record), record.sequence)
+        except Exception:  # plugin code: the pod keeps a place, behind those that can be sorted
+            return (1, (-record.pod.priority, record.timestamp), record.sequence)
+
+    # -- looking in ------------------------------------------------------------------------------
+
+    @property
+    def has_work(self) -> bool:
+        """True when `pop` would return a pod."""
+        return bool(self._active) or bool(self._backoff)
+
+    def get(self, uid: str) -> Record | None:
+        return self._records.get(uid)
+
+    def position(self, uid: str) -> Position:
+        record = self._records.get(uid)
+        return record.position if record is not None else Position.ABSENT
+
+    def drain_moves(self) -> list[Moved]:
+        """Entries into queues since the last call, in order."""
+        moves, self._moves = self._moves, []
+        return moves
+
+    def statistics(self) -> QueueStatistics:
+        return QueueStatistics(
+            active=len(self._active),
+            backoff=len(self._backoff) + len(self._error_backoff),
+            unschedulable=len(self._pool.unschedulable),
+            gated=len(self._pool.gated),
+            in_flight=len(self._in_flight),
+            in_flight_events=self._in_flight.event_counts(),
+            rejections=self._pool.rejections(),
+        )
+
+    def check_invariants(self) -> None:
+        """Raises AssertionError where a pod is not in exactly the place that its record says."""
+        homes: dict[Position, Iterable[Record]] = {
+            Position.ACTIVE: self._active,
+            Position.BACKOFF: self._backoff,
+            Position.ERROR_BACKOFF: self._error_backoff,
+            Position.IN_FLIGHT: self._in_flight,
+            Position.UNSCHEDULABLE: self._pool.unschedulable.values(),
+            Position.GATED: self._pool.gated.values(),
+        }
+        found = {r.pod.uid: position for position, home in homes.items() for r in home}
+        assert found == {uid: record.position for uid, record in self._records.items()}
+        assert sum(len(list(home)) for home in homes.values()) == len(self._records)
+        assert all(record.consecutive_errors for record in self._error_backoff)
+        assert not any(record.consecutive_errors for record in self._backoff)
+        self._pool.check_invariants()
+        self._in_flight.check_invariants()
