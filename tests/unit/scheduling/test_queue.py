@@ -387,7 +387,7 @@ def test_gating_plugin_is_asked_first() -> None:
 
 
 def test_gate_that_raises_gates_the_pod_with_its_error() -> None:
-    def broken(pod: PodInfo) -> Status:
+    def broken(_: PodInfo) -> Status:
         raise RuntimeError("no quota service")
 
     queue = build(pre_enqueue=[("Broken", broken)])
