@@ -1,17 +1,73 @@
-"""Stub of the term index."""
+"""Pods on nodes as counts per row: who matches a term, and who owns a term that matches a pod.
+
+The one object that the cluster state tells of every pod, row and namespace change, and that spread and
+inter-pod affinity ask. Terminal pods must not be added; terminating ones are, and each term says whether
+it counts them. An update of a pod is its removal as it was added, then the addition of the new one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from pilotage.state.podinfo import PodInfo
+from pilotage.state.term_counts import TermCounts
+from pilotage.state.term_owners import TermOwners
+from pilotage.state.term_values import OwnerKind, Term
+from pilotage.state.view import Int32, Int64
 
 
 class TermIndex:
-    def grow(self, n_rows: int) -> None: ...
+    """Answers are arrays over the table's rows, good until the next change or call."""
 
-    def pod_added(self, row: int, info: PodInfo) -> None: ...
+    def __init__(self, *, max_terms: int | None = None) -> None:
+        self._namespaces: dict[str, dict[str, str]] = {}
+        self._counts = TermCounts(self._namespaces, max_terms=max_terms)
+        self._owners = TermOwners(self._namespaces)
 
-    def pod_removed(self, row: int, info: PodInfo) -> None: ...
+    def grow(self, n_rows: int) -> None:
+        """The table has `n_rows` rows now."""
+        self._counts.grow(n_rows)
+        self._owners.grow(n_rows)
 
-    def namespace_changed(self, name: str, labels: Mapping[str, str] | None) -> None: ...
+    def pod_added(self, row: int, info: PodInfo) -> None:
+        self.grow(row + 1)
+        self._counts.pod_added(row, info)
+        self._owners.pod_added(row, info)
+
+    def pod_removed(self, row: int, info: PodInfo) -> None:
+        """`info` must say what it said when it was added. Raises KeyError for an unknown pod."""
+        self._counts.pod_removed(row, info)
+        self._owners.pod_removed(row, info)
+
+    def namespace_changed(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """None: the namespace is gone; its pods, if any are left, are in a namespace without labels."""
+        old = self._namespaces.get(name)
+        if labels is None:
+            self._namespaces.pop(name, None)
+        else:
+            self._namespaces[name] = dict(labels)
+        if (old or {}) != dict(labels or {}):
+            self._counts.namespace_changed(name)
+            self._owners.namespace_changed(name)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        return self._namespaces.get(name, {})
+
+    def counts(self, term: Term) -> Int32:
+        """[n_rows] pods on each row that match `term`."""
+        return self._counts.counts(term)
+
+    def owner_sums(self, info: PodInfo, factors: Mapping[OwnerKind, int]) -> dict[str, Int64]:
+        """Topology key -> [n_rows] sum of factor x weight over owners of terms that match `info`."""
+        return self._owners.sums(info, factors)
+
+    def matches(self, term: Term, info: PodInfo) -> bool:
+        """Whether `term` would count this pod."""
+        if info.is_terminating and term.exclude_terminating:
+            return False
+        return term.matches(info.namespace, self.namespace_labels(info.namespace), info.labels)
+
+    def check_invariants(self) -> None:
+        """Raises AssertionError where anything kept differs from what a rebuild would give."""
+        self._counts.check()
+        self._owners.check()
