@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
+
+from pilotage.api.kinds import by_resource
+from pilotage.client.decoding import DictDecoder
+from pilotage.client.known import Change, ChangeType
+from pilotage.client.reflector import Reflector
+from pilotage.client.transport import TransportError
+from pilotage.testing import virtualtime
 from unit.client.scripted_transport import (
     CUT,
     HANG,
@@ -19,13 +27,6 @@ from unit.client.scripted_transport import (
     refused,
     status,
 )
-
-from pilotage.api.kinds import by_resource
-from pilotage.client.decoding import DictDecoder
-from pilotage.client.known import Change, ChangeType
-from pilotage.client.reflector import Reflector
-from pilotage.client.transport import TransportError
-from pilotage.testing import virtualtime
 
 PODS = by_resource("pods")
 
@@ -114,9 +115,7 @@ class TestF1RelistAfterMissedDelete:
             [event("MODIFIED", pod("a", "51", nodeName="n1")), error_event(410, "Expired")]
         )
         run = Run(
-            ScriptedTransport(
-                [page("50", pod("a", "7"), pod("b", "8")), page("90", pod("b", "8"))], [stream]
-            )
+            ScriptedTransport([page("50", pod("a", "7"), pod("b", "8")), page("90", pod("b", "8"))], [stream])
         )
         assert run.told == ["+a@7", "+b@8", "+a@51", "-a@51"]
         assert run.changes[-1].object.spec.node_name == "n1"
@@ -174,7 +173,7 @@ class TestF4ExpiredInThreeForms:
         lists = [page(str(n), pod("a", "7")) for n in range(100, 200)]
         run = Run(ScriptedTransport(lists, [refused(status(410, "Expired")) for _ in range(99)]), 30.0)
         times = run.transport.times("list")
-        gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in pairwise(times)]
         assert len(times) <= 10
         assert gaps[0] >= 0.25
         assert gaps[-1] > 4 * gaps[0]
