@@ -1,0 +1,13 @@
+"""The call types that a scheduler starts with; a plugin may replace each before the queue runs."""
+
+from __future__ import annotations
+
+from pilotage.calls.event import Event
+from pilotage.calls.pod_binding import PodBinding
+from pilotage.calls.pod_status_patch import PodStatusPatch
+from pilotage.calls.registry import CallTypes
+
+
+def default_call_types(host: str) -> CallTypes:
+    """`host`: this machine's name, for the reportingInstance of events."""
+    return CallTypes(PodBinding(), PodStatusPatch(), Event(host))

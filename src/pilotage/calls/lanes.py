@@ -1,0 +1,162 @@
+"""Who is next: slots by lane and arrival, with limits per lane and a turn for lanes that were passed over.
+
+Laws:
+- A key stands here at most once, in one lane, either ready or due later; removing it is O(1).
+- Within a lane the earlier arrival goes first, whatever happened to its calls meanwhile.
+- The most urgent lane with ready work and free capacity goes first; a lane passed over `PATIENCE` times
+  in a row gets the next turn, so that a stream of binds slows status writes down and never stops them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pilotage.calls.types import Lane
+
+PATIENCE = 8
+_SLACK = 64  # stale heap entries that are always tolerated
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """`in_flight`: requests at once. `cap`: waiting calls; `max_age`: seconds a call may wait (None: any)."""
+
+    in_flight: int
+    cap: int | None = None
+    max_age: float | None = None
+
+
+DEFAULT_LIMITS: Mapping[Lane, LaneLimits] = {
+    Lane.BIND: LaneLimits(48),
+    Lane.VOLUME: LaneLimits(16),
+    Lane.NOMINATION: LaneLimits(8),
+    Lane.STATUS: LaneLimits(8),
+    Lane.EVENT: LaneLimits(4, cap=1000, max_age=120.0),
+}
+
+
+@dataclass(slots=True)
+class Place:
+    lane: Lane
+    sequence: int
+    due: float  # 0 when ready
+
+
+@dataclass(slots=True)
+class LaneBook:
+    limits: Mapping[Lane, LaneLimits] = field(default_factory=lambda: DEFAULT_LIMITS)
+    # A key is here exactly when its slot is queued.
+    _places: dict[Hashable, Place] = field(default_factory=dict)
+    # Heaps by arrival (ready) and by due time (later); entries that `_places` contradicts are stale.
+    _ready: dict[Lane, list[tuple[int, Hashable]]] = field(default_factory=lambda: {k: [] for k in Lane})
+    _later: list[tuple[float, int, Hashable]] = field(default_factory=list)
+    # Number of keys per lane, ready or later.
+    _count: dict[Lane, int] = field(default_factory=lambda: dict.fromkeys(Lane, 0))
+    # Requests out per lane.
+    in_flight: dict[Lane, int] = field(default_factory=lambda: dict.fromkeys(Lane, 0))
+    # How often in a row a lane with ready work saw another one served.
+    _passed: dict[Lane, int] = field(default_factory=lambda: dict.fromkeys(Lane, 0))
+
+    def place(self, key: Hashable, lane: Lane, sequence: int, due: float, now: float) -> None:
+        place = Place(lane, sequence, due if due > now else 0.0)
+        if self._places.get(key) == place:
+            return
+        self.discard(key)
+        self._places[key] = place
+        self._count[lane] += 1
+        self._push(key, place)
+
+    def discard(self, key: Hashable) -> None:
+        place = self._places.pop(key, None)
+        if place is not None:
+            self._count[place.lane] -= 1
+            self._compact(place.lane)
+
+    def mature(self, now: float) -> None:
+        """What is due by now becomes ready."""
+        while self._later and self._later[0][0] <= now:
+            due, sequence, key = heapq.heappop(self._later)
+            place = self._places.get(key)
+            if place is not None and (place.due, place.sequence) == (due, sequence):
+                place.due = 0.0
+                self._push(key, place)
+
+    def next_due(self) -> float | None:
+        while self._later:
+            due, sequence, key = self._later[0]
+            place = self._places.get(key)
+            if place is not None and (place.due, place.sequence) == (due, sequence):
+                return due
+            heapq.heappop(self._later)
+        return None
+
+    def choose(self, room: int, spare: int) -> Hashable | None:
+        """Takes out the next key, None when nothing may go. Lanes below BIND leave `spare` of `room`."""
+        open_lanes = [lane for lane in Lane if self._is_open(lane) and self.first(lane) is not None]
+        overdue = [lane for lane in open_lanes if self._passed[lane] >= PATIENCE]
+        allowed = [lane for lane in open_lanes if lane is Lane.BIND or room > spare]
+        chosen = overdue[-1] if overdue else (allowed[0] if allowed else None)
+        if chosen is None:
+            return None
+        for lane in open_lanes:
+            self._passed[lane] = 0 if lane is chosen else self._passed[lane] + 1
+        key = self.first(chosen)
+        self.discard(key)
+        return key
+
+    def first(self, lane: Lane) -> Hashable | None:
+        """The ready key of a lane that arrived first."""
+        heap = self._ready[lane]
+        while heap:
+            sequence, key = heap[0]
+            if self._is_ready(key, lane, sequence):
+                return key
+            heapq.heappop(heap)
+        return None
+
+    def has_ready(self) -> bool:
+        """Whether a request could go out if there were room for it."""
+        return any(self._is_open(lane) and self.first(lane) is not None for lane in Lane)
+
+    def count(self, lane: Lane) -> int:
+        return self._count[lane]
+
+    def keys(self) -> Iterator[Hashable]:
+        return iter(self._places)
+
+    def check(self) -> None:
+        counted = dict.fromkeys(Lane, 0)
+        for key, place in self._places.items():
+            counted[place.lane] += 1
+            entry = (place.due, place.sequence, key)
+            found = entry in self._later if place.due else entry[1:] in self._ready[place.lane]
+            assert found, f"{key} is in no heap"
+        assert counted == self._count, f"counts {self._count}, found {counted}"
+        assert all(n >= 0 for n in self.in_flight.values()), self.in_flight
+
+    def _is_open(self, lane: Lane) -> bool:
+        return self.in_flight[lane] < self.limits[lane].in_flight
+
+    def _is_ready(self, key: Hashable, lane: Lane, sequence: int) -> bool:
+        place = self._places.get(key)
+        return place is not None and place.lane is lane and place.sequence == sequence and not place.due
+
+    def _push(self, key: Hashable, place: Place) -> None:
+        if place.due:
+            heapq.heappush(self._later, (place.due, place.sequence, key))
+        else:
+            heapq.heappush(self._ready[place.lane], (place.sequence, key))
+
+    def _compact(self, lane: Lane) -> None:
+        """Keeps stale entries fewer than live ones, so that removal is O(1) over time."""
+        live = len(self._places)
+        heap = self._ready[lane]
+        if len(heap) > 2 * live + _SLACK:
+            places = self._places.items()
+            self._ready[lane] = [(p.sequence, k) for k, p in places if p.lane is lane and not p.due]
+            heapq.heapify(self._ready[lane])
+        if len(self._later) > 2 * live + _SLACK:
+            self._later = [(p.due, p.sequence, k) for k, p in self._places.items() if p.due]
+            heapq.heapify(self._later)

@@ -1,0 +1,107 @@
+"""Values that the call queue answers with: requests to send, ends to report, figures to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pilotage.api.meta import KubeObject
+from pilotage.api.wire import Request
+from pilotage.calls.types import Lane, Phase
+from pilotage.framework.calls import CallResult, ObjectKey, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One HTTP request to send now. Its answer must come back through `finish(id, ...)` in any case."""
+
+    id: int
+    request: Request
+    key: ObjectKey
+    call_type: str
+    lane: Lane
+    phase: Phase
+    timeout: float  # seconds
+    tries: int  # requests of this call so far, this one included
+    waited: float  # seconds since the wish
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How one wish ended. Times in seconds since the epoch."""
+
+    ticket: int | None
+    outcome: Outcome
+    call_type: str
+    key: ObjectKey
+    offered: float
+    ended: float
+    sent: float | None = None  # when its first request left, None if none did
+    tries: int = 0
+    object: KubeObject | None = None  # as the server returned it, where it did
+    restore: KubeObject | None = None  # the newest object without the change that failed
+
+
+class Synced(NamedTuple):
+    """An object with pending changes applied, and the wishes that it made needless."""
+
+    object: KubeObject
+    finished: list[Finished]
+
+
+class PendingCall(NamedTuple):
+    call_type: str
+    key: ObjectKey
+    lane: Lane
+    in_flight: bool
+    age: float  # seconds
+    tries: int
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts by call type; `ended` since the start by call type and result; lanes count waiting calls."""
+
+    pending: Mapping[str, int]
+    in_flight: Mapping[str, int]
+    lanes: Mapping[Lane, int]
+    oldest: Mapping[Lane, float]  # seconds that the oldest waiting call of a lane waits
+    offered: Mapping[str, int]
+    requests: Mapping[str, int]
+    ended: Mapping[tuple[str, CallResult], int]
+    remembered: int  # sent events kept for their series
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts since the start, kept where wishes begin and end."""
+
+    offered: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
+    ended: Counter[tuple[str, CallResult]] = field(default_factory=Counter)
+
+    def statistics(self, pending: Iterable[PendingCall], remembered: int) -> Statistics:
+        waiting: Counter[str] = Counter()
+        out: Counter[str] = Counter()
+        lanes: Counter[Lane] = Counter()
+        oldest: dict[Lane, float] = {}
+        for call in pending:
+            if call.in_flight:
+                out[call.call_type] += 1
+                continue
+            waiting[call.call_type] += 1
+            lanes[call.lane] += 1
+            oldest[call.lane] = max(call.age, oldest.get(call.lane, 0.0))
+        return Statistics(
+            pending=waiting,
+            in_flight=out,
+            lanes=lanes,
+            oldest=oldest,
+            offered=Counter(self.offered),
+            requests=Counter(self.requests),
+            ended=Counter(self.ended),
+            remembered=remembered,
+        )
