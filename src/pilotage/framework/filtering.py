@@ -1,0 +1,151 @@
+"""PreFilter and Filter: which nodes are looked at and which of them can take the pod.
+
+Laws: filters run in configured order on the rows that survived so far, so a node's reason is the first
+failing plugin's. PreFilter: UnschedulableAndUnresolvable ends the phase, Unschedulable lets the others run
+first, anything else that is not success is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.failures import NodeFailures, Origin
+from pilotage.framework.guard import PluginFailedError, failed, guarded
+from pilotage.framework.noderef import RowRef
+from pilotage.framework.plugin import FilterResult, PreFilterResult
+from pilotage.framework.status import SUCCESS, Code, Status, unresolvable
+from pilotage.state.podinfo import PodInfo
+from pilotage.state.view import NodeView, Rows
+
+
+class Bound(NamedTuple):
+    """A plugin at an extension point."""
+
+    name: str
+    plugin: Any  # implements the point's protocol
+    weight: int = 1
+
+
+@dataclass(slots=True)
+class PreFilterOutcome:
+    """`node_names`: the only nodes worth looking at, None for all. `absent` is the status of the others."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+    absent: Status = SUCCESS
+    rejections: list[Status] = field(default_factory=list)  # each names its plugin
+    narrowed_by: list[str] = field(default_factory=list)  # plugins that gave `node_names`
+
+
+def run_pre_filters(
+    plugins: Sequence[Bound], cycle: CycleState, pod: PodInfo, view: NodeView
+) -> PreFilterOutcome:
+    """Raises PluginFailedError."""
+    outcome = PreFilterOutcome()
+    for bound in plugins:
+        result = _pre_filter(bound, cycle, pod, view)
+        if result.status.is_skip:
+            cycle.skip_filter.add(bound.name)
+        elif result.status.is_rejection:
+            _take_rejection(outcome, result.status.by(bound.name))
+            if result.status.code is Code.UNRESOLVABLE:
+                return outcome
+        elif not result.status.is_success:
+            raise PluginFailedError(failed(bound.name, "PreFilter", result.status.message))
+        elif result.node_names is not None:
+            _narrow(outcome, bound.name, result.node_names)
+            if not outcome.node_names:
+                return outcome
+    return outcome
+
+
+def _pre_filter(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterResult:
+    result = guarded(bound.name, "PreFilter", bound.plugin.pre_filter, cycle, pod, view)
+    return result if isinstance(result, PreFilterResult) else PreFilterResult(result)
+
+
+def _take_rejection(outcome: PreFilterOutcome, status: Status) -> None:
+    """The phase fails with an unresolvable status if there is one, else with the last rejection."""
+    outcome.rejections.append(status)
+    outcome.status = outcome.absent = status
+
+
+def _narrow(outcome: PreFilterOutcome, plugin: str, names: frozenset[str]) -> None:
+    known = outcome.node_names
+    outcome.node_names = names if known is None else known & names
+    outcome.narrowed_by.append(plugin)
+    several = f"plugin(s) [{' '.join(outcome.narrowed_by)}]"
+    if outcome.node_names:
+        outcome.absent = unresolvable(f"node(s) didn't satisfy {several}")
+        return
+    text = f"plugin {plugin}" if len(outcome.narrowed_by) == 1 else f"{several} simultaneously"
+    outcome.status = outcome.absent = unresolvable(f"node(s) didn't satisfy {text}")
+
+
+def run_filters(
+    plugins: Sequence[Bound],
+    cycle: CycleState,
+    pod: PodInfo,
+    view: NodeView,
+    rows: Rows,
+    failures: NodeFailures,
+) -> Rows:
+    """The rows that passed all filters, in their order; the others are recorded. Raises PluginFailedError."""
+    rows = _without_defects(view, rows, failures)
+    run: Callable[[Bound, CycleState, PodInfo, NodeView, Rows, NodeFailures], Rows]
+    for bound in plugins:
+        if not rows.size:
+            break
+        if bound.name not in cycle.skip_filter:
+            run = _filter_rows if hasattr(bound.plugin, "filter_nodes") else _filter_each
+            rows = run(bound, cycle, pod, view, rows, failures)
+    return rows
+
+
+def _without_defects(view: NodeView, rows: Rows, failures: NodeFailures) -> Rows:
+    is_defective = view.defective[rows]
+    if not is_defective.any():
+        return rows
+    failures.record_defects(rows[is_defective])
+    return rows[~is_defective]
+
+
+def _filter_rows(
+    bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, failures: NodeFailures
+) -> Rows:
+    result: FilterResult = guarded(bound.name, "Filter", bound.plugin.filter_nodes, cycle, pod, view, rows)
+    codes = result.codes
+    if codes.shape != rows.shape:
+        detail = f"{codes.shape[0]} answers for {rows.size} nodes"
+        raise PluginFailedError(failed(bound.name, "Filter", detail))
+    if not codes.any():
+        return rows
+    is_out = codes != Code.SUCCESS
+    out, codes, bits = rows[is_out], codes[is_out], result.reasons[is_out]
+    origin = Origin(bound.name, bound.plugin, cycle, view)
+    for index in np.flatnonzero((codes == Code.ERROR) | (codes == Code.WAIT) | (codes == Code.SKIP)):
+        status = origin.status(pod, int(out[index]), Code.ERROR, int(bits[index]))
+        raise PluginFailedError(failed(bound.name, "Filter", status.message))
+    failures.record_bits(origin, out, codes, bits)
+    left: Rows = rows[~is_out]
+    return left
+
+
+def _filter_each(
+    bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, failures: NodeFailures
+) -> Rows:
+    keep = np.ones(rows.size, np.bool_)
+    for index, row in enumerate(rows.tolist()):
+        status: Status = guarded(bound.name, "Filter", bound.plugin.filter, cycle, pod, RowRef(view, row))
+        if status.is_success:
+            continue
+        if not status.is_rejection:
+            raise PluginFailedError(failed(bound.name, "Filter", status.message))
+        failures.record(row, status.by(bound.name))
+        keep[index] = False
+    return rows if keep.all() else rows[keep]

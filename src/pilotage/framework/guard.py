@@ -1,0 +1,39 @@
+"""Calling plugin code: whatever it raises becomes an error status that names plugin and point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from pilotage.framework.status import Status, error
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PluginFailedError(Exception):
+    """A plugin raised, or answered with an error. `status` is the one to record for the pod's attempt."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+        super().__init__(status.message)
+
+
+def guarded(plugin: str, point: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`function(*args)`. Raises PluginFailedError in place of anything that it raises."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as exc:  # plugins are foreign code: any of theirs fails one attempt, never the scheduler
+        raise PluginFailedError(raised(plugin, point, exc)) from exc
+
+
+def raised(plugin: str, point: str, exc: Exception) -> Status:
+    """Status of a plugin call that raised."""
+    text = str(exc)
+    detail = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+    return failed(plugin, point, detail)
+
+
+def failed(plugin: str, point: str, detail: str) -> Status:
+    """Error status of a plugin call."""
+    return error(f'running {point} plugin "{plugin}": {detail}').by(plugin)

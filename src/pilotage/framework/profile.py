@@ -1,0 +1,276 @@
+"""One scheduler profile: its plugin instances and a runner for every extension point.
+
+Laws: one instance per plugin; at each point the configured order; a plugin that is listed at a point which
+it does not implement is left out there (multiPoint lists name every plugin at every point). Runners never
+raise what a plugin raises: they answer with an error status naming plugin and point, or, where they return
+rows, with `PluginFailedError`, which carries that status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.events import (
+    WILDCARD,
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Resource,
+)
+from pilotage.framework.failures import NodeFailures
+from pilotage.framework.filtering import Bound, PreFilterOutcome, run_filters, run_pre_filters
+from pilotage.framework.guard import PluginFailedError, failed, guarded
+from pilotage.framework.plugin import Handle, PostFilterResult, QueuedPod
+from pilotage.framework.registry import Registry, RegistryError, implements
+from pilotage.framework.scoring import Scores, run_pre_scores, run_scores
+from pilotage.framework.settings import EXTENSION_POINTS, PluginRef, ProfileSettings
+from pilotage.framework.status import SKIP, SUCCESS, Code, Status
+from pilotage.state.podinfo import PodInfo
+from pilotage.state.view import NodeView, Rows
+
+_REJECTING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be built; the text names profile, extension point and plugin."""
+
+
+class Profile:
+    """Built once from settings; holds no state of a pod."""
+
+    def __init__(self, settings: ProfileSettings, registry: Registry, handle: Handle | None = None) -> None:
+        """Raises ProfileError."""
+        self.name = settings.scheduler_name
+        self.settings = settings
+        self.plugins: dict[str, Any] = {}
+        self._points = {
+            point: self._bind_point(point, settings.points.get(point, ()), registry, handle)
+            for point in EXTENSION_POINTS
+        }
+        self._check_single("queueSort")
+        if not self._points["bind"]:
+            raise ProfileError(f'profile "{self.name}": no plugin is enabled at bind')
+        self._what_if = tuple(b for b in self._points["preFilter"] if hasattr(b.plugin, "add_pod"))
+        self.queue_sort: Any = self._points["queueSort"][0].plugin
+        # Instances in order, for the points whose plugins may be async and are run by the engine.
+        self.pre_enqueue = self._instances("preEnqueue")
+        self.post_filter = self._instances("postFilter")
+        self.reserve = self._instances("reserve")
+        self.permit = self._instances("permit")
+        self.pre_bind = self._instances("preBind")
+        self.bind = self._instances("bind")
+        self.post_bind = self._instances("postBind")
+
+    def _bind_point(
+        self, point: str, refs: Iterable[PluginRef], registry: Registry, handle: Handle | None
+    ) -> tuple[Bound, ...]:
+        bound: list[Bound] = []
+        for ref in refs:
+            if any(ref.name == known.name for known in bound):
+                raise ProfileError(f'profile "{self.name}": plugin "{ref.name}" is enabled twice at {point}')
+            plugin = self._instance(point, ref.name, registry, handle)
+            if implements(plugin, point):
+                bound.append(Bound(ref.name, plugin, ref.weight or 1))
+        return tuple(bound)
+
+    def _instance(self, point: str, name: str, registry: Registry, handle: Handle | None) -> Any:
+        if name not in self.plugins:
+            try:
+                plugin = registry.build(name, self.settings.args.get(name), handle)
+                self.plugins[name] = _named(plugin, name)
+            except RegistryError as exc:
+                raise ProfileError(f'profile "{self.name}", {point}: {exc}') from None
+            except Exception as exc:  # a plugin's constructor is foreign code; the user must learn which one
+                detail = f"{type(exc).__name__}: {exc}"
+                raise ProfileError(f'profile "{self.name}", {point}: plugin "{name}": {detail}') from exc
+        return self.plugins[name]
+
+    def _check_single(self, point: str) -> None:
+        names = [bound.name for bound in self._points[point]]
+        if len(names) != 1:
+            found = ", ".join(names) or "none"
+            raise ProfileError(
+                f'profile "{self.name}": exactly one plugin at {point} is needed, found {found}'
+            )
+
+    def _instances(self, point: str) -> tuple[Any, ...]:
+        return tuple(bound.plugin for bound in self._points[point])
+
+    def at(self, point: str) -> Sequence[Bound]:
+        """Plugins that run at an extension point, in order."""
+        return self._points[point]
+
+    def registrations(self) -> Mapping[str, tuple[EventRegistration, ...]]:
+        """Events that may help a pod which a plugin rejected, for every plugin that can reject one.
+
+        A plugin that registers nothing is woken by everything. One that waits for new nodes is also told of
+        taint changes: the taint filter may have hidden a node from it.
+        """
+        rejecting = dict.fromkeys(b.name for point in _REJECTING_POINTS for b in self._points[point])
+        return {name: _registrations(self.plugins[name]) for name in rejecting}
+
+    # Queue
+
+    def sort_key(self, queued: QueuedPod) -> Any:
+        """Raises what the plugin raises."""
+        return self.queue_sort.sort_key(queued)
+
+    def run_pre_enqueue(self, pod: PodInfo, first: str = "") -> Status:
+        """Success, or why the pod is gated and by whom. `first`: the plugin that gated it last time."""
+        plugins = sorted(self._points["preEnqueue"], key=lambda bound: bound.name != first)
+        for bound in plugins:
+            try:
+                status: Status = guarded(bound.name, "PreEnqueue", bound.plugin.pre_enqueue, pod)
+            except PluginFailedError as exc:
+                return exc.status
+            if not status.is_success:
+                return status.by(bound.name)
+        return SUCCESS
+
+    # Filtering
+
+    def run_pre_filter(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterOutcome:
+        """A plugin that fails makes the outcome's status an error."""
+        try:
+            return run_pre_filters(self._points["preFilter"], cycle, pod, view)
+        except PluginFailedError as exc:
+            return PreFilterOutcome(exc.status)
+
+    def run_filters(
+        self, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, failures: NodeFailures
+    ) -> Rows:
+        """The rows that passed; rejections go to `failures`. Raises PluginFailedError."""
+        return run_filters(self._points["filter"], cycle, pod, view, rows, failures)
+
+    def run_add_pod(
+        self, cycle: CycleState, pod: PodInfo, other: PodInfo, row: int, view: NodeView
+    ) -> Status:
+        """Tells the plugins that `other` now is on `row` of the what-if `view`."""
+        return self._run_what_if("add_pod", "AddPod", cycle, pod, other, row, view)
+
+    def run_remove_pod(
+        self, cycle: CycleState, pod: PodInfo, other: PodInfo, row: int, view: NodeView
+    ) -> Status:
+        """Tells the plugins that `other` is no longer on `row` of the what-if `view`."""
+        return self._run_what_if("remove_pod", "RemovePod", cycle, pod, other, row, view)
+
+    def _run_what_if(
+        self,
+        method: str,
+        point: str,
+        cycle: CycleState,
+        pod: PodInfo,
+        other: PodInfo,
+        row: int,
+        view: NodeView,
+    ) -> Status:
+        for bound in self._what_if:
+            if bound.name in cycle.skip_filter:
+                continue
+            try:
+                call = getattr(bound.plugin, method)
+                status: Status = guarded(bound.name, point, call, cycle, pod, other, row, view)
+            except PluginFailedError as exc:
+                return exc.status
+            if not status.is_success:
+                return failed(bound.name, point, status.message)
+        return SUCCESS
+
+    def run_post_filter(
+        self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: NodeFailures
+    ) -> PostFilterResult:
+        """Plugins run until one ends it; the reasons of those that found nothing are put together."""
+        reasons: list[str] = []
+        rejected_by = ""
+        nominated: str | None = None
+        for bound in self._points["postFilter"]:
+            try:
+                call = bound.plugin.post_filter
+                result: PostFilterResult = guarded(bound.name, "PostFilter", call, cycle, pod, view, failures)
+            except PluginFailedError as exc:
+                return PostFilterResult(exc.status)
+            if result.status.is_success or result.status.code is Code.UNRESOLVABLE:
+                return PostFilterResult(result.status.by(bound.name), result.nominated_node)
+            if not result.status.is_rejection:
+                return PostFilterResult(failed(bound.name, "PostFilter", result.status.message))
+            reasons += result.status.reasons
+            rejected_by = rejected_by or bound.name
+            nominated = result.nominated_node if result.nominated_node is not None else nominated
+        return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(reasons), rejected_by), nominated)
+
+    # Scoring
+
+    def run_pre_score(self, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> None:
+        """Raises PluginFailedError."""
+        run_pre_scores(self._points["preScore"], cycle, pod, view, rows)
+
+    def run_scores(self, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Scores:
+        """Raises PluginFailedError."""
+        return run_scores(self._points["score"], cycle, pod, view, rows)
+
+    # Binding
+
+    def run_reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Stops at the first failure; the caller then runs `run_unreserve`."""
+        for bound in self._points["reserve"]:
+            try:
+                status: Status = guarded(bound.name, "Reserve", bound.plugin.reserve, cycle, pod, node_name)
+            except PluginFailedError as exc:
+                return exc.status
+            if status.is_rejection:
+                return status.by(bound.name)
+            if not status.is_success:
+                return failed(bound.name, "Reserve", status.message)
+        return SUCCESS
+
+    def run_unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, ...]:
+        """All Reserve plugins in reverse order, whatever fails; returns the failures, for the log."""
+        failures: list[Status] = []
+        for bound in reversed(self._points["reserve"]):
+            try:
+                guarded(bound.name, "Unreserve", bound.plugin.unreserve, cycle, pod, node_name)
+            except PluginFailedError as exc:
+                failures.append(exc.status)
+        return tuple(failures)
+
+    def run_pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Skip when no PreBind plugin has work for this pod; those that have none are noted in `cycle`."""
+        has_work = False
+        for bound in self._points["preBind"]:
+            pre_flight = getattr(bound.plugin, "pre_bind_pre_flight", None)
+            if pre_flight is None:
+                has_work = True
+                continue
+            try:
+                status: Status = guarded(bound.name, "PreBindPreFlight", pre_flight, cycle, pod, node_name)
+            except PluginFailedError as exc:
+                return exc.status
+            if status.is_skip:
+                cycle.skip_pre_bind.add(bound.name)
+            elif not status.is_success:
+                return failed(bound.name, "PreBindPreFlight", status.message)
+            else:
+                has_work = True
+        return SUCCESS if has_work else SKIP
+
+
+def _named(plugin: Any, name: str) -> Any:
+    """One class may serve under several names; the instance carries the one it was configured by."""
+    if getattr(plugin, "name", None) != name:
+        plugin.name = name
+    return plugin
+
+
+def _registrations(plugin: Any) -> tuple[EventRegistration, ...]:
+    declare = getattr(plugin, "events_to_register", None)
+    registrations = tuple(declare()) if declare is not None else ()
+    if not registrations:
+        return (EventRegistration(WILDCARD),)
+    node = [r.event.action for r in registrations if r.event.resource is Resource.NODE]
+    waits_for_nodes = any(action & Action.ADD for action in node)
+    if waits_for_nodes and not any(action & Action.UPDATE_NODE_TAINT for action in node):
+        taint = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+        return (*registrations, EventRegistration(taint))
+    return registrations

@@ -1,0 +1,85 @@
+"""PreScore, Score, NormalizeScore and weights.
+
+Law: after normalising every score is in 0..100; anything else is an error of the plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.filtering import Bound
+from pilotage.framework.guard import PluginFailedError, failed, guarded
+from pilotage.framework.noderef import RowRef
+from pilotage.framework.plugin import MAX_NODE_SCORE
+from pilotage.framework.status import Status
+from pilotage.state.podinfo import PodInfo
+from pilotage.state.view import Int64, NodeView, Rows
+
+
+@dataclass(slots=True)
+class Scores:
+    """Aligned with the feasible rows: weighted scores by plugin (those that scored), and their sum."""
+
+    totals: Int64
+    by_plugin: dict[str, Int64] = field(default_factory=dict)
+
+
+def run_pre_scores(
+    plugins: Sequence[Bound], cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows
+) -> None:
+    """Raises PluginFailedError."""
+    for bound in plugins:
+        status: Status = guarded(bound.name, "PreScore", bound.plugin.pre_score, cycle, pod, view, rows)
+        if status.is_skip:
+            cycle.skip_score.add(bound.name)
+        elif not status.is_success:
+            raise PluginFailedError(failed(bound.name, "PreScore", status.message))
+
+
+def run_scores(
+    plugins: Sequence[Bound], cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows
+) -> Scores:
+    """Raises PluginFailedError."""
+    scores = Scores(np.zeros(rows.size, np.int64))
+    for bound in plugins:
+        if bound.name not in cycle.skip_score:
+            weighted = _scored(bound, cycle, pod, view, rows) * bound.weight
+            scores.by_plugin[bound.name] = weighted
+            scores.totals += weighted
+    return scores
+
+
+def _scored(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
+    plugin = bound.plugin
+    if hasattr(plugin, "score_nodes"):
+        raw: Int64 = guarded(bound.name, "Score", plugin.score_nodes, cycle, pod, view, rows)
+    else:
+        raw = _score_each(bound, cycle, pod, view, rows)
+    if hasattr(plugin, "normalize"):
+        raw = guarded(bound.name, "NormalizeScore", plugin.normalize, cycle, pod, raw, rows)
+    _check(bound.name, raw, view, rows)
+    return raw
+
+
+def _score_each(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
+    scores = np.empty(rows.size, np.int64)
+    for index, row in enumerate(rows.tolist()):
+        score = guarded(bound.name, "Score", bound.plugin.score, cycle, pod, RowRef(view, row))
+        if not isinstance(score, int):
+            detail = f"score of node {view.name(row)} is {score!r}, not a whole number"
+            raise PluginFailedError(failed(bound.name, "Score", detail))
+        scores[index] = max(-(2**63), min(score, 2**63 - 1))
+    return scores
+
+
+def _check(name: str, scores: Int64, view: NodeView, rows: Rows) -> None:
+    if scores.shape != rows.shape:
+        raise PluginFailedError(failed(name, "Score", f"{scores.shape[0]} scores for {rows.size} nodes"))
+    if scores.size and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+        worst = int(np.flatnonzero((scores < 0) | (scores > MAX_NODE_SCORE))[0])
+        detail = f"score {scores[worst]} of node {view.name(int(rows[worst]))} is not in 0..{MAX_NODE_SCORE}"
+        raise PluginFailedError(failed(name, "Score", detail))

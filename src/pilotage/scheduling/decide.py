@@ -1,0 +1,335 @@
+"""One pod's decision on live state: PreFilter, Filter, PreScore, Score, and the choice among the best.
+
+Laws:
+- Nothing is assumed or written here; state is only read, so a decision may be dropped and taken again.
+- The nominated node is looked at first and alone. On a node to which pods of equal or higher priority are
+  nominated the filters must pass with them and without them.
+- All nodes are looked at unless percentageOfNodesToScore is set below 100.
+- Equal totals are settled by the generator that is passed in, uniformly.
+- A generator: it stops where somebody outside is asked (`Question`). State may have moved on meanwhile, so
+  the choice is then checked again by the filters and the decision starts over if it no longer holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.failures import NodeFailures
+from pilotage.framework.filtering import PreFilterOutcome
+from pilotage.framework.guard import PluginFailedError
+from pilotage.framework.profile import Profile
+from pilotage.framework.status import Code, Status, error, unresolvable, unschedulable
+from pilotage.scheduling.verdict import NO_NODES, Decision, histogram_message, pre_filter_message
+from pilotage.state.cluster import ClusterState
+from pilotage.state.overlay import NodeOverlay
+from pilotage.state.podinfo import PodInfo
+from pilotage.state.view import NodeView, Rows
+
+MIN_FEASIBLE_NODES = 100  # sampling never looks for fewer
+MAX_RESTARTS = 5
+
+
+class AskFailedError(Exception):
+    """Thrown into the generator when a question got no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the decision waits for: send the response, or throw AskFailedError."""
+
+    request: Any
+    timeout: float  # seconds
+
+
+class Screening(NamedTuple):
+    """What an asker said: node name -> reason, by whether preemption could help."""
+
+    failed: Mapping[str, str] = {}
+    unresolvable: Mapping[str, str] = {}
+
+
+class Asker(Protocol):
+    """Someone outside who narrows the feasible nodes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def timeout(self) -> float: ...
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Its failure does not fail the pod."""
+
+    def request(self, pod: PodInfo, node_names: Sequence[str]) -> Any | None:
+        """What to ask; None when it does not care about this pod."""
+
+    def screen(self, response: Any) -> Screening:
+        """Reads an answer. Raises ValueError for one that makes no sense."""
+
+
+Deciding: TypeAlias = Generator[Question, Any, Decision]
+
+
+def decide(
+    profile: Profile,
+    cluster: ClusterState,
+    pod: PodInfo,
+    cycle: CycleState,
+    rng: np.random.Generator,
+    *,
+    start: int = 0,
+    percentage: int = 0,
+    askers: Sequence[Asker] = (),
+) -> Deciding:
+    """Decides one pod. `start` and the global `percentage` (0: all nodes) matter only when sampling.
+
+    Never raises what a plugin raises: that is a decision with an error status. The decision's `cycle` is the
+    given one unless the decision started over.
+    """
+    for _ in range(MAX_RESTARTS):
+        attempt = _Attempt(profile, cluster, pod, cycle, rng, start, percentage, askers)
+        decision = yield from attempt.run()
+        if not attempt.has_asked or not decision.is_scheduled or _still_fits(profile, cluster, pod, decision):
+            return decision
+        cycle = CycleState()
+    status = error("the chosen node was taken by other pods while somebody outside was asked")
+    return Decision(cycle, status, message=status.message)
+
+
+def decide_now(profile: Profile, cluster: ClusterState, pod: PodInfo, rng: np.random.Generator) -> Decision:
+    """Decides one pod with nobody to ask, in one go."""
+    deciding = decide(profile, cluster, pod, CycleState(), rng)
+    try:
+        next(deciding)
+    except StopIteration as stop:
+        decision: Decision = stop.value
+        return decision
+    raise AssertionError("a decision without askers asked")
+
+
+def _still_fits(profile: Profile, cluster: ClusterState, pod: PodInfo, decision: Decision) -> bool:
+    """Whether the filters, from PreFilter on, still let the pod onto the chosen node."""
+    row = cluster.nodes.row(decision.node)
+    if row is None or row != decision.row:
+        return False
+    attempt = _Attempt(profile, cluster, pod, CycleState(), np.random.default_rng(0), 0, 0, ())
+    outcome = profile.run_pre_filter(attempt.cycle, pod, cluster.nodes)
+    if not outcome.status.is_success or not attempt.searched_rows(outcome, [decision.node]).size:
+        return False
+    try:
+        return bool(attempt.filter(np.array([row], np.intp)).size)
+    except PluginFailedError:
+        return False
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One pass over the nodes."""
+
+    profile: Profile
+    cluster: ClusterState
+    pod: PodInfo
+    cycle: CycleState
+    rng: np.random.Generator
+    start: int
+    percentage: int
+    askers: Sequence[Asker]
+    view: NodeView = field(init=False)
+    failures: NodeFailures = field(init=False)
+    has_asked: bool = False
+    evaluated: int = 0
+
+    def __post_init__(self) -> None:
+        self.view = self.cluster.nodes
+        self.failures = NodeFailures(self.view, self.pod)
+
+    def run(self) -> Deciding:
+        if not self.view.n_nodes:
+            status = unresolvable(NO_NODES)
+            return Decision(self.cycle, status, message=NO_NODES, clears_nomination=True)
+        outcome = self.profile.run_pre_filter(self.cycle, self.pod, self.view)
+        for rejection in outcome.rejections:
+            self.failures.blame(rejection)
+        if not outcome.status.is_success:
+            return self._pre_filter_failed(outcome)
+        self.failures.absent = outcome.absent
+        self.failures.unschedulable_plugins.update(outcome.narrowed_by)
+        try:
+            return (yield from self._choose(outcome))
+        except PluginFailedError as exc:
+            return self._failed(exc.status)
+
+    def _choose(self, outcome: PreFilterOutcome) -> Deciding:
+        nominated = yield from self._nominated_row(outcome)
+        if nominated is not None:
+            return self._chosen(nominated, np.array([nominated], np.intp))
+        rows = self._search(self.searched_rows(outcome))
+        rows = yield from self._screen(rows)
+        if not rows.size:
+            return self._unschedulable()
+        if rows.size == 1:
+            return self._chosen(int(rows[0]), rows)
+        self.profile.run_pre_score(self.cycle, self.pod, self.view, rows)
+        scores = self.profile.run_scores(self.cycle, self.pod, self.view, rows)
+        best = np.flatnonzero(scores.totals == scores.totals.max())
+        winner = best[self.rng.integers(best.size)] if best.size > 1 else best[0]
+        decision = self._chosen(int(rows[winner]), rows)
+        decision.scores = scores
+        return decision
+
+    # Which nodes
+
+    def searched_rows(self, outcome: PreFilterOutcome, only: Sequence[str] | None = None) -> Rows:
+        """Rows that PreFilter left, of `only` these names where given."""
+        names = outcome.node_names
+        if names is None and only is None:
+            return self.view.live_rows
+        wanted = sorted(names) if names is not None else list(only or ())
+        if only is not None:
+            wanted = [name for name in wanted if name in only]
+        found = [row for row in map(self.view.row, wanted) if row is not None]
+        return np.array(found, np.intp)
+
+    def _search(self, rows: Rows) -> Rows:
+        """Filters rows until enough are found, beginning at the start index; all of them as a rule."""
+        wanted = self._n_wanted(rows.size)
+        if wanted >= rows.size:
+            self.evaluated = rows.size
+            return self.filter(rows)
+        order = np.roll(rows, -(self.start % rows.size))
+        found: list[Rows] = []
+        n_found = 0
+        while n_found < wanted and self.evaluated < order.size:
+            batch = order[self.evaluated : self.evaluated + wanted - n_found]
+            self.evaluated += batch.size
+            found.append(self.filter(batch))
+            n_found += found[-1].size
+        return np.concatenate(found)
+
+    def _n_wanted(self, n_nodes: int) -> int:
+        own = self.profile.settings.percentage_of_nodes_to_score
+        percentage = self.percentage if own is None else own
+        if percentage <= 0 or percentage >= 100:
+            return n_nodes
+        return max(n_nodes * percentage // 100, MIN_FEASIBLE_NODES)
+
+    def _nominated_row(self, outcome: PreFilterOutcome) -> Generator[Question, Any, int | None]:
+        """The row of the node that the pod is nominated to, if it passes; why it fails is not recorded."""
+        nominations = self.cluster.nominations
+        name = nominations.node_of(self.pod.uid) or self.pod.pod.status.nominated_node_name
+        rows = self.searched_rows(outcome, [name]) if name else ()
+        if not len(rows):
+            return None
+        recorded, self.failures = self.failures, NodeFailures(self.view, self.pod)
+        try:
+            left = yield from self._screen(self.filter(np.asarray(rows)))
+        except PluginFailedError:
+            left = np.zeros(0, np.intp)
+        finally:
+            self.failures = recorded
+        return int(left[0]) if left.size else None
+
+    # Filtering
+
+    def filter(self, rows: Rows) -> Rows:
+        """Rows that pass, nominated pods considered. Raises PluginFailedError."""
+        rows = self._with_nominated(rows) if len(self.cluster.nominations) else rows
+        return self.profile.run_filters(self.cycle, self.pod, self.view, rows, self.failures)
+
+    def _with_nominated(self, rows: Rows) -> Rows:
+        """Drops rows that fail once the pods nominated to them are there."""
+        out = []
+        for name in self.cluster.nominations.nodes():
+            row = self.view.row(name)
+            others = [p for p in self.cluster.nominations.on_node(name) if self._yields_to(p)]
+            if row is not None and others and row in rows and not self._passes_beside(row, others):
+                out.append(row)
+        return rows[~np.isin(rows, out)] if out else rows
+
+    def _yields_to(self, other: PodInfo) -> bool:
+        return other.priority >= self.pod.priority and other.uid != self.pod.uid
+
+    def _passes_beside(self, row: int, others: Sequence[PodInfo]) -> bool:
+        overlay = NodeOverlay(self.view)
+        cycle = self.cycle.clone()
+        for other in others:
+            overlay.add_pod(row, other)
+            status = self.profile.run_add_pod(cycle, self.pod, other, row, overlay)
+            if not status.is_success:
+                raise PluginFailedError(status)
+        only = np.array([row], np.intp)
+        return bool(self.profile.run_filters(cycle, self.pod, overlay, only, self.failures).size)
+
+    # Asking
+
+    def _screen(self, rows: Rows) -> Generator[Question, Any, Rows]:
+        """Rows that every asker leaves."""
+        for asker in self.askers:
+            names = [self.view.name(int(row)) for row in rows]
+            request = asker.request(self.pod, names) if names else None
+            if request is not None:
+                screening = yield from self._ask(asker, request)
+                rows = self._screened(asker, screening, rows, names)
+        return rows
+
+    def _ask(self, asker: Asker, request: Any) -> Generator[Question, Any, Screening]:
+        self.has_asked = True
+        try:
+            response = yield Question(request, asker.timeout)
+            return asker.screen(response)
+        except (AskFailedError, ValueError) as exc:
+            if asker.is_ignorable:
+                return Screening()
+            raise PluginFailedError(error(f'asking "{asker.name}": {exc}').by(asker.name)) from exc
+
+    def _screened(self, asker: Asker, screening: Screening, rows: Rows, names: Sequence[str]) -> Rows:
+        keep = np.array([self.view.row(n) == r for n, r in zip(names, rows, strict=True)], np.bool_)
+        for index, name in enumerate(names):
+            if not keep[index]:  # the node went away while we waited
+                continue
+            if name in screening.unresolvable:
+                status = unresolvable(screening.unresolvable[name])
+            elif name in screening.failed:
+                status = unschedulable(screening.failed[name])
+            else:
+                continue
+            keep[index] = False
+            self.failures.record(int(rows[index]), status.by(asker.name))
+        return rows[keep]
+
+    # Verdicts
+
+    def _chosen(self, row: int, rows: Rows) -> Decision:
+        return Decision(self.cycle, node=self.view.name(row), row=row, rows=rows, evaluated=self.evaluated)
+
+    def _failed(self, status: Status) -> Decision:
+        return Decision(self.cycle, status, message=status.message, evaluated=self.evaluated)
+
+    def _pre_filter_failed(self, outcome: PreFilterOutcome) -> Decision:
+        if not outcome.status.is_rejection:
+            return self._failed(outcome.status)
+        self.failures.absent = outcome.status
+        self.failures.unschedulable_plugins.update(outcome.narrowed_by)
+        message = pre_filter_message(self.view.n_nodes, outcome.status)
+        return self._rejected(outcome.status, message)
+
+    def _unschedulable(self) -> Decision:
+        message = histogram_message(self.view.n_nodes, self.failures)
+        return self._rejected(Status(Code.UNSCHEDULABLE, (message,)), message)
+
+    def _rejected(self, status: Status, message: str) -> Decision:
+        return Decision(
+            self.cycle,
+            status,
+            failures=self.failures,
+            message=message,
+            unschedulable_plugins=frozenset(self.failures.unschedulable_plugins),
+            pending_plugins=frozenset(self.failures.pending_plugins),
+            evaluated=self.evaluated,
+        )
