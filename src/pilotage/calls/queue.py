@@ -367,10 +367,17 @@ class CallQueue:
                 sent=wish.first_sent,
                 tries=wish.tries,
                 object=returned if outcome.result is CallResult.DONE else None,
-                restore=None if outcome.is_ok else base,
+                restore=None if outcome.is_ok or base is None else _without(wish, base),
             )
             for wish, outcome in ended
         ]
+
+
+def _without(wish: Wish, base: KubeObject) -> KubeObject | None:
+    """`base` where decisions have seen it with the change of a wish that failed."""
+    with suppress(CallTypeRaisedError):
+        return base if wish.kind.apply(wish.call, base) is not base else None
+    return base
 
 
 def _next_request(slot: Slot, wish: Wish, now: float) -> Request:

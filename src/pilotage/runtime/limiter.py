@@ -1,0 +1,43 @@
+"""One token bucket for all requests of a client, as client-go's QPS and burst mean it. Pure."""
+
+from __future__ import annotations
+
+import math
+
+
+class TokenBucket:
+    """`qps` tokens a second, at most `burst` saved up. A rate of 0 or less: no limit."""
+
+    def __init__(self, qps: float, burst: int) -> None:
+        self.qps = qps
+        self.burst = max(1, burst)
+        # Tokens there were at `_at`.
+        self._tokens = float(self.burst)
+        self._at: float | None = None
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self.qps <= 0
+
+    def whole(self, now: float) -> int | None:
+        """Requests that may go at once; None: any number."""
+        if self.is_unlimited:
+            return None
+        # A token that is there but for rounding counts, so that waiting for it always ends.
+        return math.floor(self._level(now) + 1e-9)
+
+    def spend(self, count: int, now: float) -> None:
+        if not self.is_unlimited:
+            self._tokens, self._at = self._level(now) - count, now
+
+    def seconds_until(self, count: int, now: float) -> float:
+        """How long until `count` tokens are there (never more than the burst)."""
+        if self.is_unlimited:
+            return 0.0
+        missing = min(count, self.burst) - self._level(now)
+        return max(0.0, missing / self.qps)
+
+    def _level(self, now: float) -> float:
+        if self._at is None or now <= self._at:
+            return self._tokens
+        return min(float(self.burst), self._tokens + (now - self._at) * self.qps)
