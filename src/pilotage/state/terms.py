@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pilotage.state.pod_terms import affinity_of
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.term_counts import TermCounts
 from pilotage.state.term_owners import TermOwners
@@ -39,14 +40,18 @@ class TermIndex:
         self._counts.pod_removed(row, info)
         self._owners.pod_removed(row, info)
 
+    def pod_replaced(self, row: int, before: PodInfo, after: PodInfo) -> None:
+        """The pod on `row` is a newer object; cheap when nothing that terms read is different."""
+        if not _is_same(before, after):
+            self.pod_removed(row, before)
+            self.pod_added(row, after)
+
     def namespace_changed(self, name: str, labels: Mapping[str, str] | None) -> None:
         """None: the namespace is gone; its pods, if any are left, are in a namespace without labels."""
-        old = self._namespaces.get(name)
-        if labels is None:
-            self._namespaces.pop(name, None)
-        else:
+        old = self._namespaces.pop(name, {})
+        if labels:
             self._namespaces[name] = dict(labels)
-        if (old or {}) != dict(labels or {}):
+        if old != dict(labels or {}):
             self._counts.namespace_changed(name)
             self._owners.namespace_changed(name)
 
@@ -71,3 +76,12 @@ class TermIndex:
         """Raises AssertionError where anything kept differs from what a rebuild would give."""
         self._counts.check()
         self._owners.check()
+
+
+def _is_same(before: PodInfo, after: PodInfo) -> bool:
+    return (
+        before.namespace == after.namespace
+        and before.labels == after.labels
+        and before.is_terminating == after.is_terminating
+        and affinity_of(before) is affinity_of(after)
+    )
