@@ -66,8 +66,10 @@ class Dispatcher:
         self._on_effects = on_effects
         self._bucket = TokenBucket(qps, burst)
         self._workers = max(1, workers)
-        # One task per request in flight.
+        # One task per request; kept until it has ended for good.
         self._tasks: set[asyncio.Task[None]] = set()
+        # Dispatches whose answer is awaited: exactly the occupied workers.
+        self._busy: set[int] = set()
         # A pump that is due in this turn of the loop, and the timer of the next one.
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -76,7 +78,7 @@ class Dispatcher:
 
     @property
     def in_flight(self) -> int:
-        return len(self._tasks)
+        return len(self._busy)
 
     def wake(self) -> None:
         """Something may be ready. Cheap, and may be called as often as one likes."""
@@ -92,7 +94,7 @@ class Dispatcher:
         try:
             await asyncio.wait_for(self._wait_idle(), deadline)
         except TimeoutError:
-            log.warning("%d API calls were still under way when the scheduler stopped", len(self._tasks))
+            log.warning("%d API calls were still under way when the scheduler stopped", len(self._busy))
         self._is_closed = True
         self._stop_timers()
         tasks = tuple(self._tasks)
@@ -102,7 +104,7 @@ class Dispatcher:
         self._on_effects(self._source.shutdown_calls(SHUTTING_DOWN, self._time()))
 
     async def _wait_idle(self) -> None:
-        while self._tasks or self._soon or self._source.has_ready_calls() or self._source.calls_wakeup():
+        while self._busy or self._soon or self._source.has_ready_calls() or self._source.calls_wakeup():
             self._idle.clear()
             await self._idle.wait()
 
@@ -116,9 +118,10 @@ class Dispatcher:
         dispatches, effects = self._source.take_calls(now, room, spare)
         self._bucket.spend(len(dispatches), now)
         for dispatch in dispatches:
+            self._busy.add(dispatch.id)
             task = asyncio.get_running_loop().create_task(self._carry_out(dispatch))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._ended)
         self._set_timer(now)
         self._idle.set()
         if effects:
@@ -126,7 +129,7 @@ class Dispatcher:
 
     def _room(self, now: float) -> tuple[int, int]:
         """Requests that may go now, and how many of them are kept for binds."""
-        free = self._workers - len(self._tasks)
+        free = self._workers - len(self._busy)
         tokens = self._bucket.whole(now)
         worker_share = min(self._workers - 1, max(1, self._workers // 8))
         if tokens is None:
@@ -146,15 +149,21 @@ class Dispatcher:
             level = self._bucket.whole(now) or 0
             waits.append(self._bucket.seconds_until(level + 1, now))
         self._stop_timers()
-        if waits and min(waits) > 0:
-            self._timer = asyncio.get_running_loop().call_later(min(waits), self.wake)
-        elif due is not None and due <= now:
-            self.wake()
+        # A wait of 0 is for a worker: the end of its request wakes us.
+        later = [seconds for seconds in waits if seconds > 0]
+        if later:
+            self._timer = asyncio.get_running_loop().call_later(min(later), self.wake)
 
     def _stop_timers(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            context = {"message": "carrying out an API call failed", "exception": error, "task": task}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     async def _carry_out(self, dispatch: Dispatch) -> None:
         """One request; its end is one `finish_call`. Only cancellation at close escapes."""
@@ -167,7 +176,7 @@ class Dispatcher:
             log.exception("sending %s for %s failed", dispatch.call_type, dispatch.key.name)
             result = NoAnswer(True, f"{type(error).__name__}: {error}")
         effects = self._source.finish_call(dispatch.id, result, self._time())
-        self._tasks.discard(asyncio.current_task())  # type: ignore[arg-type]  # a running task is never None
+        self._busy.discard(dispatch.id)
         self.wake()
         self._idle.set()
         if effects:
