@@ -1,0 +1,1 @@
+"""The simulated kubelet: one service for all nodes."""
