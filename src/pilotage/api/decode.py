@@ -24,7 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DecodeFailure:
-    """An object that cannot be read. Identity is as far as it could be made out; `error` names the field."""
+    """An object that cannot be read. Identity is as far as it could be made out; `error` names the field.
+
+    `scheduler_name` and `node_name` matter for pods: whose it is, and whether it is bound.
+    """
 
     resource: str
     namespace: str
@@ -32,6 +35,8 @@ class DecodeFailure:
     uid: str
     resource_version: str
     error: str
+    scheduler_name: str = "default-scheduler"
+    node_name: str = ""
 
 
 class DecodeError(ValueError):
@@ -91,8 +96,13 @@ def decode_object(kind: Kind, raw: Raw) -> KubeObject:
 
 def convert_object(kind: Kind, tree: object) -> KubeObject:
     """The view of an object that was parsed already (dicts, from YAML). Raises DecodeError."""
+    view = kind.view or KubeObject
     try:
-        return msgspec.convert(_without_nulls(tree), kind.view or KubeObject)
+        return msgspec.convert(tree, view)
+    except msgspec.ValidationError:
+        pass  # a null in the wrong place, or a real fault
+    try:
+        return msgspec.convert(_without_nulls(tree), view)
     except msgspec.ValidationError as error:
         raise DecodeError(_failure(kind, tree, error)) from None
 
@@ -181,21 +191,27 @@ def _item_by_item(kind: Kind, body: bytes) -> tuple[_List[Any], list[KubeObject 
 
 
 def _failure(kind: Kind, tree: object, error: Exception) -> DecodeFailure:
-    metadata = tree.get("metadata") if isinstance(tree, dict) else None
-    known = metadata if isinstance(metadata, dict) else {}
-
-    def text(name: str) -> str:
-        value = known.get(name)
-        return value if isinstance(value, str) else ""
-
+    metadata, spec = _part(tree, "metadata"), _part(tree, "spec")
     return DecodeFailure(
         resource=kind.resource,
-        namespace=text("namespace"),
-        name=text("name"),
-        uid=text("uid"),
-        resource_version=text("resourceVersion"),
+        namespace=_text(metadata, "namespace"),
+        name=_text(metadata, "name"),
+        uid=_text(metadata, "uid"),
+        resource_version=_text(metadata, "resourceVersion"),
         error=_described(error),
+        scheduler_name=_text(spec, "schedulerName") or "default-scheduler",
+        node_name=_text(spec, "nodeName"),
     )
+
+
+def _part(tree: object, name: str) -> dict[str, object]:
+    value = tree.get(name) if isinstance(tree, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _text(tree: dict[str, object], name: str) -> str:
+    value = tree.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _described(error: Exception) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from pilotage.api.pods import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
-from pilotage.api.quantity import MAX_VALUE, NANO, QuantityError, nanos, round_up
+from pilotage.api.quantity import NANO, QuantityError, nanos, round_up
 
 Nanos: TypeAlias = dict[str, int]
 """Exact amounts by resource, in units of 10**-9."""
@@ -57,7 +57,12 @@ def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, int]:
 
     `pod_level=False` ignores `spec.resources`: NodeResourcesFit scores containers only.
     """
-    return _rounded(_checked(pod, lambda: _wanted(pod, {}, pod_level)))
+    return _rounded(exact_requests(pod, pod_level=pod_level))
+
+
+def exact_requests(pod: Pod, *, pod_level: bool = True) -> Nanos:
+    """As `pod_requests`, not rounded: in nanos, a named resource stays even when it is 0."""
+    return _checked(pod, lambda: _wanted(pod, {}, pod_level))
 
 
 def pod_usage(pod: Pod) -> dict[str, int]:
@@ -267,10 +272,13 @@ def _resource_lists(pod: Pod) -> Iterator[tuple[str, ResourceList | None]]:
 
 
 __all__ = [
+    "CPU",
     "DEFAULT_CPU_MILLI",
     "DEFAULT_MEMORY_BYTES",
-    "MAX_VALUE",
+    "MEMORY",
+    "Nanos",
     "PodAmounts",
+    "exact_requests",
     "is_pod_level",
     "is_resize_infeasible",
     "measure",
