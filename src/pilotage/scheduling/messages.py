@@ -37,13 +37,18 @@ class Deleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Undecodable(Event):
-    """An object that could not be decoded. A node gets no pods; a pod stays pending with that reason."""
+    """An object that could not be decoded. A node gets no pods; a pod stays pending with that reason.
+
+    `scheduler_name` and `node_name` are a pod's, as far as they could be read.
+    """
 
     resource: str
     namespace: str
     name: str
     uid: str
     error: str
+    scheduler_name: str = "default-scheduler"
+    node_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,7 @@ class Attempt(Effect):
     node: str = ""
     message: str = ""
     age: float = 0.0  # seconds since the first attempt entered the active queue
+    started: float = 0.0  # when the pod was popped for it
     after_flush: bool = False  # the periodic flush, not an event, caused this attempt
 
 

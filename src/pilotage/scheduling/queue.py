@@ -12,7 +12,7 @@ Laws
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,7 +138,6 @@ class SchedulingQueue:
 
     def pop(self, now: float) -> Record | None:
         """The next pod, now in flight until `requeue` or `done`; from backoff when nothing else waits."""
-        del now
         record, label = self._active.peek(), ""
         if record is None:
             record, label = self._backoff.peek(), str(POP_FROM_BACKOFF)
@@ -148,6 +147,7 @@ class SchedulingQueue:
             self._moves.append(Moved(record.pod.uid, "active", label))
         self._take_out(record, Move.POP)
         record.attempts += 1
+        record.popped_at = now
         record.unschedulable_plugins = set()
         record.pending_plugins = set()
         self._in_flight.start(record)
@@ -200,26 +200,28 @@ class SchedulingQueue:
             else:
                 self._enter(record, str(FORCE_ACTIVATE), now, delay=False)
 
-    def notify(self, event: ClusterEvent, old: object | None, new: object | None, now: float) -> None:
-        """A cluster event: wakes pods whose rejectors registered it and whose hints say so."""
-        self._broadcast(Occurrence(event, old, new), now, exclude="")
-
-    def notify_others(
-        self, event: ClusterEvent, old: object | None, new: object | None, now: float, exclude: str
+    def notify(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        now: float,
+        only: Callable[[PodInfo], bool] | None = None,
     ) -> None:
-        """The same for all pods but one: a rejected binding must not wake its own pod."""
-        self._broadcast(Occurrence(event, old, new), now, exclude=exclude)
+        """A cluster event: wakes pods whose rejectors registered it and whose hints say so.
 
-    def _broadcast(self, occurrence: Occurrence, now: float, *, exclude: str) -> None:
+        `only` leaves out parked pods for which it is False.
+        """
+        occurrence = Occurrence(event, old, new)
         matching = self._hints.matching(occurrence)
         if not matching:
             return
         for record in self._pool.waiting_on(matching):
-            if record.pod.uid == exclude:
+            if only is not None and not only(record.pod):
                 continue
             rank = self._hints.rank(record, occurrence)
             if rank is not Rank.SKIP:
-                self._settle(record, rank, str(occurrence.event), now)
+                self._settle(record, rank, str(event), now)
         self._in_flight.log(occurrence)
 
     def _log(self, occurrence: Occurrence) -> None:

@@ -54,6 +54,7 @@ class Record(QueuedPod):
 
     position: Position = Position.ABSENT
     gate_status: Status = SUCCESS  # why the gating plugin refused; SUCCESS when not gated
+    popped_at: float = 0.0  # when the present attempt began
     parked_at: float = 0.0  # when it entered the unschedulable pool, or was last tried by a flush
     flushed: bool = False  # the present attempt was caused by the periodic flush
     in_flight_from: int = 0  # number of the first event logged after its pop
@@ -71,6 +72,10 @@ class Record(QueuedPod):
     def waits_on(self) -> set[str]:
         """The plugins whose events may move the pod: who gates it, else who rejected it."""
         return {self.gating_plugin} if self.gating_plugin else self.rejectors
+
+    def age(self, now: float) -> float:
+        """Seconds since it was first ready to be scheduled; 0 when it never was."""
+        return 0.0 if self.initial_attempt is None else now - self.initial_attempt
 
 
 @dataclass(frozen=True, slots=True)

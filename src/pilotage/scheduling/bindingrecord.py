@@ -1,0 +1,91 @@
+"""One pod on its way from the chosen node to its bind: its stage and what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.profile import Profile
+from pilotage.scheduling.queue_record import Record
+from pilotage.scheduling.transitions import Stage, Step, next_stage
+from pilotage.state.podinfo import PodInfo
+
+_FINAL = (Stage.ENDED, Stage.FAILED)
+
+
+@dataclass(slots=True, eq=False)
+class Binding:
+    record: Record
+    pod: PodInfo  # the object that was decided on
+    node: str
+    profile: Profile
+    cycle: CycleState
+    stage: Stage = Stage.ASSUMED
+    # Number of the next plugin at the present point.
+    position: int = 0
+    # Plugins that said Wait at Permit -> (deadline, timeout), until they allow the pod.
+    waits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # What is outstanding: a plugin's step or the bind call's ticket, at most one of them; 0 for none.
+    step: int = 0
+    ticket: int = 0
+    waiting_plugin: str = ""
+    # Other pods were or may have been decided while this one was assumed.
+    was_seen: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def is_running(self) -> bool:
+        """Nothing is waited for: the next plugin may run."""
+        return not self.waiting_plugin and self.stage not in (Stage.WAITING, *_FINAL)
+
+    def move(self, step: Step) -> None:
+        """To the next stage. Raises IllegalMoveError and changes nothing where the table has none."""
+        self.stage = next_stage(self.stage, step)
+        if step in (Step.PRE_BIND, Step.BIND):
+            self.position = 0
+        if step is Step.WAIT:
+            self.was_seen = True
+
+    def next_plugin(self) -> Any | None:
+        """The next plugin to run at the present point; None when all have run."""
+        plugins = {
+            Stage.RESERVED: self.profile.permit,
+            Stage.PERMITTING: self.profile.permit,
+            Stage.PRE_BINDING: self.profile.pre_bind,
+            Stage.BINDING: self.profile.bind,
+        }[self.stage]
+        while self.position < len(plugins):
+            plugin = plugins[self.position]
+            self.position += 1
+            if self.stage is Stage.PRE_BINDING and plugin.name in self.cycle.skip_pre_bind:
+                continue
+            return plugin
+        return None
+
+    def waiting_for(self, plugin: str) -> None:
+        self.waiting_plugin = plugin
+        self.was_seen = True
+
+    def resume(self) -> str:
+        """What was waited for has come; returns the plugin whose step or call it was."""
+        plugin, self.waiting_plugin = self.waiting_plugin, ""
+        self.step = self.ticket = 0
+        return plugin
+
+    def next_deadline(self) -> tuple[str, tuple[float, float]]:
+        """The Permit plugin whose time is over first."""
+        return min(self.waits.items(), key=lambda item: (item[1][0], item[0]))
+
+    def check_invariants(self) -> None:
+        assert self.stage not in _FINAL, self.stage
+        assert not (self.step and self.ticket)
+        assert bool(self.waiting_plugin) == bool(self.step or self.ticket)
+        assert self.waiting_plugin or self.waits, f"{self.pod.key} waits for nothing in {self.stage}"
+        assert self.was_seen
+        if self.stage is Stage.WAITING:
+            assert self.waits
+            assert not self.waiting_plugin

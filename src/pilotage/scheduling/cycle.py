@@ -1,0 +1,217 @@
+"""One pod's attempt: skip it, or decide, ask where somebody outside has a say, assume and start to bind.
+
+Laws
+- Nothing is assumed before the decision is final; a decision that waits for an answer is a parked
+  generator, and other pods are decided meanwhile.
+- Whatever goes wrong fails this pod's attempt alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.plugin import PostFilterResult
+from pilotage.framework.profile import Profile
+from pilotage.framework.status import error
+from pilotage.scheduling.binding import Bindings
+from pilotage.scheduling.bindingrecord import Binding
+from pilotage.scheduling.decide import Asker, AskFailedError, Deciding, Question, decide
+from pilotage.scheduling.enginestate import EngineState
+from pilotage.scheduling.failure import Failed, FailureHandler
+from pilotage.scheduling.messages import Answered, AskFailed
+from pilotage.scheduling.queue_record import Record
+from pilotage.scheduling.statuswriter import pod_key
+from pilotage.scheduling.verdict import Decision, with_post_filter
+from pilotage.state.podinfo import PodInfo
+
+NO_NODES_REJECTOR = "NoNodes"  # stands for "there is no node at all"; woken when one comes
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """A decision under way. `ask` is 0 unless it is parked."""
+
+    record: Record
+    pod: PodInfo
+    profile: Profile
+    deciding: Deciding
+    ask: int = 0
+    deadline: float = 0.0
+
+
+class Cycles:
+    def __init__(
+        self,
+        state: EngineState,
+        bindings: Bindings,
+        failures: FailureHandler,
+        askers: Mapping[str, Sequence[Asker]],
+    ) -> None:
+        self._state = state
+        self._bindings = bindings
+        self._failures = failures
+        self._askers = askers
+        self._start_index = 0
+        # Parked decisions by the number of their ask, and by UID.
+        self._by_ask: dict[int, Attempt] = {}
+        self._by_uid: dict[str, Attempt] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_ask)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._by_uid
+
+    def run(self, record: Record) -> None:
+        """One attempt of a pod that was just popped."""
+        if not self._is_skipped(record):
+            self._decide(record)
+
+    def _is_skipped(self, record: Record) -> bool:
+        state, pod = self._state, record.pod
+        if pod.is_terminating:
+            text = f"skip schedule deleting pod: {pod.key}"
+            self._failures.say(pod_key(pod), text, record.profile)
+            state.tell(pod.uid, text)
+        elif not state.cluster.is_assumed(pod.uid):
+            return False
+        state.queue.done(pod.uid)
+        return True
+
+    def _decide(self, record: Record) -> None:
+        profile = self._state.profiles[record.profile]
+        deciding = decide(
+            profile,
+            self._state.cluster,
+            record.pod,
+            CycleState(),
+            self._state.random,
+            start=self._start_index,
+            percentage=self._state.settings.percentage_of_nodes_to_score,
+            askers=self._askers.get(record.profile, ()),
+        )
+        attempt = Attempt(record, record.pod, profile, deciding)
+        self._advance(attempt, lambda: next(deciding))
+
+    # -- the resumable part ----------------------------------------------------------------------
+
+    def _advance(self, attempt: Attempt, step: Any) -> None:
+        """Runs the decision until it ends or asks."""
+        try:
+            question: Question = step()
+        except StopIteration as stop:
+            self._decided(attempt, stop.value)
+        except Exception as fault:  # a fault of ours or of an asker: this pod's attempt pays, nobody else's
+            status = error(f"deciding failed: {type(fault).__name__}: {fault}")
+            self._failures.handle(attempt.record, attempt.pod, Failed(status, status.message))
+        else:
+            self._park(attempt, question)
+
+    def _park(self, attempt: Attempt, question: Question) -> None:
+        attempt.deadline = self._state.now + question.timeout
+        attempt.ask = self._state.outbox.ask(question.request, attempt.deadline)
+        self._by_ask[attempt.ask] = attempt
+        self._by_uid[attempt.pod.uid] = attempt
+        self._state.tell(attempt.pod.uid, f"asked outside (ask {attempt.ask})")
+
+    def _unpark(self, ask: int) -> Attempt | None:
+        attempt = self._by_ask.pop(ask, None)
+        if attempt is not None:
+            del self._by_uid[attempt.pod.uid]
+            attempt.ask = 0
+        return attempt
+
+    def answered(self, event: Answered) -> None:
+        attempt = self._unpark(event.ask)
+        if attempt is not None:
+            self._resume(attempt, lambda: attempt.deciding.send(event.response))
+
+    def ask_failed(self, event: AskFailed) -> None:
+        attempt = self._unpark(event.ask)
+        if attempt is not None:
+            self._resume(attempt, lambda: attempt.deciding.throw(AskFailedError(event.error)))
+
+    def _resume(self, attempt: Attempt, step: Any) -> None:
+        """Goes on, or starts over when the pod itself is another one by now."""
+        newest = self._state.cluster.pod(attempt.pod.uid)
+        if newest is not None and newest.signature != attempt.pod.signature:
+            attempt.deciding.close()
+            attempt.record.pod = newest
+            self._decide(attempt.record)
+            return
+        self._advance(attempt, step)
+
+    def expire(self) -> None:
+        """Fails the asks that are overdue."""
+        overdue = [ask for ask, attempt in self._by_ask.items() if attempt.deadline <= self._state.now]
+        for ask in overdue:
+            self.ask_failed(AskFailed(ask, "no answer in time"))
+
+    def next_deadline(self) -> float | None:
+        return min((attempt.deadline for attempt in self._by_ask.values()), default=None)
+
+    def abandon(self, uid: str) -> None:
+        """The pod is gone or was bound by someone: its decision is not wanted any more."""
+        attempt = self._by_uid.get(uid)
+        if attempt is not None:
+            self._unpark(attempt.ask)
+            attempt.deciding.close()
+
+    # -- what came out ---------------------------------------------------------------------------
+
+    def _decided(self, attempt: Attempt, decision: Decision) -> None:
+        self._move_start_index(decision.evaluated)
+        if decision.is_scheduled:
+            self._place(attempt, decision)
+        else:
+            self._failures.handle(attempt.record, attempt.pod, self._failed(attempt, decision))
+
+    def _move_start_index(self, evaluated: int) -> None:
+        n_nodes = self._state.cluster.nodes.n_nodes
+        self._start_index = (self._start_index + evaluated) % n_nodes if n_nodes else 0
+
+    def _place(self, attempt: Attempt, decision: Decision) -> None:
+        state, pod = self._state, attempt.pod
+        try:
+            state.cluster.assume(pod, decision.node)
+        except ValueError as fault:
+            status = error(f"assuming the pod failed: {fault}")
+            self._failures.handle(attempt.record, pod, Failed(status, status.message))
+            return
+        state.tell(pod.uid, f"attempt {attempt.record.attempts} chose {decision.node}")
+        binding = Binding(attempt.record, pod, decision.node, attempt.profile, decision.cycle)
+        self._bindings.start(binding)
+
+    def _failed(self, attempt: Attempt, decision: Decision) -> Failed:
+        if not decision.status.is_rejection:
+            return Failed(decision.status, decision.message)
+        message, nominated = decision.message, "" if decision.clears_nomination else None
+        if decision.failures is not None and attempt.profile.post_filter:
+            result = self._post_filter(attempt, decision)
+            message = with_post_filter(message, result.status)
+            nominated = result.nominated_node
+        return Failed(
+            decision.status, message, self._rejectors(decision), decision.pending_plugins, nominated
+        )
+
+    def _post_filter(self, attempt: Attempt, decision: Decision) -> PostFilterResult:
+        assert decision.failures is not None
+        view = self._state.cluster.nodes
+        result = attempt.profile.run_post_filter(decision.cycle, attempt.pod, view, decision.failures)
+        if not result.status.is_success and not result.status.is_rejection:
+            self._state.outbox.log("error", f"{attempt.pod.key}: {result.status.message}")
+        return result
+
+    def _rejectors(self, decision: Decision) -> frozenset[str]:
+        if decision.unschedulable_plugins or decision.pending_plugins:
+            return decision.unschedulable_plugins
+        return frozenset({decision.status.plugin or NO_NODES_REJECTOR})
+
+    def check_invariants(self) -> None:
+        assert {attempt.pod.uid for attempt in self._by_ask.values()} == set(self._by_uid)
+        assert all(ask == attempt.ask for ask, attempt in self._by_ask.items())
+        for uid in self._by_uid:
+            assert not self._state.cluster.is_assumed(uid)

@@ -1,0 +1,213 @@
+"""The engine: facts in, effects out (docs/architecture.md).
+
+Laws
+- `handle` and `schedule` are the only ways in; both return everything that is to be done outside, and
+  whatever fails outside comes back as an event.
+- Time, randomness and names come in as arguments; two runs over the same facts give the same effects.
+- No plugin, object or answer can make it raise; what it raises is a bug of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Resource
+from pilotage.framework.profile import Profile
+from pilotage.framework.registry import Registry
+from pilotage.framework.settings import Settings
+from pilotage.scheduling.binding import Bindings
+from pilotage.scheduling.cycle import NO_NODES_REJECTOR, Cycles
+from pilotage.scheduling.decide import Asker
+from pilotage.scheduling.enginestate import EngineState
+from pilotage.scheduling.failure import FailureHandler
+from pilotage.scheduling.handle import EngineHandle
+from pilotage.scheduling.informers import Informers
+from pilotage.scheduling.messages import (
+    Answered,
+    AskFailed,
+    CallFinished,
+    Deleted,
+    Effect,
+    Event,
+    PermitResolved,
+    StepFinished,
+    Tick,
+    Undecodable,
+    Upserted,
+)
+from pilotage.scheduling.outbox import Outbox
+from pilotage.scheduling.queue import SchedulingQueue
+from pilotage.scheduling.queue_record import BackoffSettings, QueueProfile
+from pilotage.scheduling.statistics import EngineStatistics
+from pilotage.scheduling.stories import StoryEntry
+from pilotage.scheduling.transitions import Position
+from pilotage.state.cluster import ClusterState
+
+_NODE_COMES = (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)
+
+
+class Engine:
+    """One scheduler: all profiles, one queue, one cluster state."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        seed: int,
+        askers: Mapping[str, Sequence[Asker]] | None = None,
+    ) -> None:
+        """`askers`: by profile, who outside narrows its feasible nodes. Raises ProfileError."""
+        outbox, self.cluster = Outbox(), ClusterState()
+        self._handle = EngineHandle(self.cluster, settings.gates, outbox)
+        self.profiles: Mapping[str, Profile] = {
+            profile.scheduler_name: Profile(profile, registry, self._handle) for profile in settings.profiles
+        }
+        queue = SchedulingQueue(
+            {name: _queue_profile(profile) for name, profile in self.profiles.items()},
+            BackoffSettings(
+                settings.pod_initial_backoff, settings.pod_max_backoff, settings.pod_max_in_unschedulable
+            ),
+        )
+        random = np.random.default_rng(seed)
+        self._state = EngineState(settings, self.cluster, self.profiles, queue, outbox, random)
+        self._failures = FailureHandler(self._state)
+        self._bindings = Bindings(self._state, self._failures)
+        self._cycles = Cycles(self._state, self._bindings, self._failures, askers or {})
+        self._informers = Informers(self._state, self._cycles, self._bindings, self._failures)
+
+    # -- the two ways in -------------------------------------------------------------------------
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Takes in one fact. `now`: seconds since the epoch."""
+        self._begin(now)
+        self._dispatch(event)
+        return self._end()
+
+    def schedule(self, now: float, limit: int) -> list[Effect]:
+        """Decides up to `limit` pods, one after another on live state."""
+        self._begin(now)
+        for _ in range(limit):
+            record = self._state.queue.pop(self._state.now)
+            if record is None:
+                break
+            self._cycles.run(record)
+            self._carry_out_wishes()
+        return self._end()
+
+    def _begin(self, now: float) -> None:
+        self._state.outbox.begin(now)
+        self._state.queue.flush(self._state.now)
+        self._bindings.expire()
+        self._cycles.expire()
+
+    def _dispatch(self, event: Event) -> None:
+        match event:
+            case Upserted():
+                self._informers.upserted(event)
+            case Deleted():
+                self._informers.deleted(event)
+            case Undecodable():
+                self._informers.undecodable(event)
+            case Tick():
+                pass  # what time does is done for every stimulus
+            case _:
+                self._dispatch_return(event)
+
+    def _dispatch_return(self, event: Event) -> None:
+        match event:
+            case CallFinished():
+                self._bindings.call_finished(event)
+            case StepFinished():
+                self._bindings.step_finished(event)
+            case PermitResolved():
+                self._bindings.permit_resolved(event)
+            case Answered():
+                self._cycles.answered(event)
+            case AskFailed():
+                self._cycles.ask_failed(event)
+            case _:
+                raise TypeError(f"unknown event {type(event).__name__}")
+
+    def _end(self) -> list[Effect]:
+        self._carry_out_wishes()
+        self._state.report_moves()
+        return self._state.outbox.take()
+
+    def _carry_out_wishes(self) -> None:
+        """What plugins asked for through their handle, until they ask for nothing more."""
+        while permits := self._handle.take_permits():
+            for event in permits:
+                self._bindings.permit_resolved(event)
+        self._state.queue.activate(self._handle.take_activations(), self._state.now)
+
+    # -- looking in ------------------------------------------------------------------------------
+
+    @property
+    def has_work(self) -> bool:
+        """True when `schedule` would find a pod."""
+        return self._state.queue.has_work
+
+    def next_wakeup(self) -> float | None:
+        """When time alone will change something: send a Tick then. None when it never will."""
+        times = (
+            self._state.queue.next_wakeup(),
+            self._bindings.next_deadline(),
+            self._cycles.next_deadline(),
+        )
+        return min((time for time in times if time is not None), default=None)
+
+    def position(self, uid: str) -> Position:
+        return self._state.queue.position(uid)
+
+    def story(self, uid: str) -> tuple[StoryEntry, ...]:
+        """What happened to a pod, oldest first; empty for a pod that is gone."""
+        return self._state.stories.of(uid)
+
+    def statistics(self) -> EngineStatistics:
+        queue = self._state.queue.statistics()
+        return EngineStatistics(
+            active=queue.active,
+            backoff=queue.backoff,
+            unschedulable=queue.unschedulable,
+            gated=queue.gated,
+            in_flight=queue.in_flight,
+            in_flight_events=queue.in_flight_events,
+            rejections=queue.rejections,
+            nodes=self.cluster.nodes.n_nodes,
+            pods=len(self.cluster.pods()),
+            assumed_pods=len(self.cluster.assumed_uids()),
+            binding=len(self._bindings),
+            waiting_permits=self._bindings.waiting_permits,
+            asks=len(self._cycles),
+            foreign_pods=len(self._informers.foreign),
+        )
+
+    def check_invariants(self) -> None:
+        """Raises AssertionError where two of the engine's books disagree."""
+        self._state.queue.check_invariants()
+        self._bindings.check_invariants()
+        self._cycles.check_invariants()
+        self.cluster.check_invariants()
+        self._check_every_pod_is_somewhere()
+
+    def _check_every_pod_is_somewhere(self) -> None:
+        for pod in self.cluster.pods():
+            if pod.is_bound or pod.uid in self._informers.foreign or pod.uid in self._state.undecodable:
+                assert self.position(pod.uid) is Position.ABSENT, pod
+                continue
+            is_absent = self.position(pod.uid) is Position.ABSENT
+            is_on_its_way = pod.uid in self._bindings or self.cluster.is_assumed(pod.uid)
+            is_skipped = pod.is_terminating
+            assert not is_absent or is_on_its_way or is_skipped, f"{pod} is lost"
+        known = {pod.uid for pod in self.cluster.pods()}
+        assert self._failures.writer.pods <= known
+
+
+def _queue_profile(profile: Profile) -> QueueProfile:
+    return QueueProfile(
+        profile.queue_sort.sort_key,
+        [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue],
+        {**profile.registrations(), NO_NODES_REJECTOR: _NODE_COMES},
+    )

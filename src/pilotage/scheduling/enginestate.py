@@ -1,0 +1,66 @@
+"""What the parts of the engine share: cluster, queue, profiles, outbox, stories.
+
+Law: one owner, one thread; a part changes what is its own and tells the others by calling them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from numpy.random import Generator
+
+from pilotage.framework.events import ClusterEvent
+from pilotage.framework.profile import Profile
+from pilotage.framework.settings import Settings
+from pilotage.scheduling.outbox import Outbox
+from pilotage.scheduling.queue import SchedulingQueue
+from pilotage.scheduling.stories import Stories
+from pilotage.state.cluster import ClusterState
+from pilotage.state.podinfo import PodInfo
+
+
+class EngineState:
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: ClusterState,
+        profiles: Mapping[str, Profile],
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        random: Generator,
+    ) -> None:
+        self.settings = settings
+        self.cluster = cluster
+        self.profiles = profiles
+        self.queue = queue
+        self.outbox = outbox
+        self.random = random  # breaks ties; seeded
+        self.stories = Stories()
+        # Pods (UIDs) that cannot be read any more, or never could, with the reason that was reported.
+        self.undecodable: dict[str, str] = {}
+
+    @property
+    def now(self) -> float:
+        return self.outbox.now
+
+    def tell(self, uid: str, text: str) -> None:
+        """One line of the pod's story."""
+        self.stories.tell(uid, self.outbox.now, self.outbox.stimulus, text)
+
+    def notify(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        only: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Tells the queue of a cluster event."""
+        self.queue.notify(event, old, new, self.outbox.now, only)
+
+    def report_moves(self) -> None:
+        """Turns the queue's moves since the last call into effects and story lines."""
+        for moved in self.queue.drain_moves():
+            record = self.queue.get(moved.uid)
+            key = record.pod.key if record is not None else ""
+            self.outbox.queued(moved.uid, key, moved.queue, moved.event)
+            self.tell(moved.uid, f"queue {moved.queue} by {moved.event}")
