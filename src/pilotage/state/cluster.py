@@ -152,12 +152,15 @@ class ClusterState:
         return (PodChange(gone, None, before, "", was_assumed),)
 
     def assume(self, info: PodInfo, node_name: str) -> None:
-        """Counts the pod on the node ahead of the API. Raises ValueError when it is counted already."""
+        """Counts the pod on the node ahead of the API, as it will look once bound.
+
+        Raises ValueError when it is counted already.
+        """
         if info.uid in self._node_of:
             raise ValueError(f"pod {info.key} is counted on node {self._node_of[info.uid]} already")
         self._assumed.add(info.uid)
         self.nominations.remove(info.uid)
-        self._count(info, node_name)
+        self._count(info.bound_to(node_name), node_name)
 
     def forget(self, uid: str) -> tuple[PodChange, ...]:
         """Takes an assumption back. Nothing when the pod is not assumed (confirmed or deleted meanwhile)."""
@@ -202,8 +205,7 @@ class ClusterState:
             self._orphans[node_name][info.uid] = info
             return
         before = self.nodes.replace_pod(row, info)
-        self.terms.pod_removed(row, before)
-        self.terms.pod_added(row, info)
+        self.terms.pod_replaced(row, before, info)
 
     def _count(self, info: PodInfo, node_name: str) -> None:
         self._node_of[info.uid] = node_name

@@ -12,7 +12,7 @@ from pilotage.api.nodes import Node, Taint
 from pilotage.api.pods import Toleration
 from pilotage.state.columns import MAX_REQUEST
 from pilotage.state.podinfo import PodInfo
-from pilotage.state.ports import collides
+from pilotage.state.ports import ports_collide
 from pilotage.state.view import Bool, HostPort, ImageInfo, Int32, Int64, NodeView, Rows
 
 
@@ -164,8 +164,4 @@ class NodeOverlay:
 
 
 def _is_taken(wanted: HostPort, pods: dict[str, PodInfo]) -> bool:
-    return any(
-        port.protocol == wanted.protocol and port.port == wanted.port and collides(wanted.ip, (port.ip,))
-        for info in pods.values()
-        for port in info.host_ports
-    )
+    return any(ports_collide(wanted, port) for info in pods.values() for port in info.host_ports)

@@ -7,6 +7,7 @@ the pod view alone, so that two replicas of one template share a `signature`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import cached_property
 
 import msgspec
@@ -65,6 +66,14 @@ class PodInfo:
     @property
     def is_bound(self) -> bool:
         return bool(self.pod.spec.node_name)
+
+    def bound_to(self, node_name: str) -> PodInfo:
+        """The same pod as it looks once bound: what is counted while it is assumed."""
+        bound = copy(self)
+        spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
+        bound.pod = msgspec.structs.replace(self.pod, spec=spec)
+        vars(bound).pop("signature", None)
+        return bound
 
     @property
     def is_terminal(self) -> bool:

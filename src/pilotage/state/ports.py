@@ -20,6 +20,11 @@ def collides(wanted_ip: str, used_ips: Iterable[str]) -> bool:
     return any(ip in (wanted_ip, EVERY_ADDRESS) for ip in used_ips)
 
 
+def ports_collide(wanted: HostPort, used: HostPort) -> bool:
+    is_same = wanted.protocol == used.protocol and wanted.port == used.port
+    return is_same and collides(wanted.ip, (used.ip,))
+
+
 class PortIndex:
     """(protocol, port) -> row -> address -> number of holders."""
 
