@@ -1,0 +1,211 @@
+"""One scheduler as a whole process: loop, signals, health server, exit code.
+
+SIGTERM and SIGINT (Ctrl-C) stop it cleanly; a second one ends it at once. Exit codes: 0 stopped as
+asked, 1 it failed, 130 ended by the second signal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+import pilotage
+from pilotage.client.credentials import load
+from pilotage.client.http import HttpTransport
+from pilotage.client.transport import Transport
+from pilotage.framework.registry import Registry
+from pilotage.framework.settings import Settings
+from pilotage.runtime.health import Checks, HealthServer, HealthServerError
+from pilotage.runtime.metrics import Metrics, exposition
+from pilotage.runtime.plugins_loading import build_registry
+from pilotage.runtime.scheduler import Scheduler
+from pilotage.runtime.timing import TimedRegistry
+
+logger = logging.getLogger(__name__)
+
+OK, FAILED, INTERRUPTED = 0, 1, 130
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """`health_port`: None serves no pages, 0 picks a free port. `identity`: "" is this machine's name."""
+
+    seed: int = 0
+    identity: str = ""
+    health_host: str = "127.0.0.1"
+    health_port: int | None = None
+    freeze_gc: bool = True
+
+
+def run_scheduler(
+    settings: Settings,
+    *,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    transport: Transport | None = None,
+    registry: Registry | None = None,
+    options: RunOptions | None = None,
+    on_ready: Callable[[Scheduler], None] | None = None,
+) -> int:
+    """Runs until a signal; returns the exit code.
+
+    Without a `transport` one is made from the kubeconfig (CredentialsError, at once, when it is malformed).
+    """
+    door = transport or HttpTransport(load(kubeconfig, context), user_agent=_user_agent())
+    options = options or RunOptions()
+    registry = registry or build_registry()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_until_signal(door, settings, registry, options, on_ready))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+async def serve(
+    transport: Transport,
+    settings: Settings,
+    registry: Registry,
+    stop: asyncio.Event,
+    options: RunOptions | None = None,
+    on_ready: Callable[[Scheduler], None] | None = None,
+) -> None:
+    """The same inside a loop that somebody else runs. The transport stays open: it is the caller's."""
+    options = options or RunOptions()
+    observed: list[Metrics] = []
+    timed = TimedRegistry(registry, lambda *seen: observed[0].plugin_ran(*seen) if observed else None)
+    scheduler = Scheduler(
+        transport,
+        settings,
+        timed,
+        seed=options.seed,
+        identity=options.identity or socket.gethostname(),
+        freeze_gc=options.freeze_gc,
+    )
+    metrics = _metrics(scheduler)
+    observed.append(metrics)
+    scheduler.add_observer(metrics)
+    health = _health(scheduler, metrics, options)
+    announcing = asyncio.get_running_loop().create_task(_announce(scheduler, on_ready))
+    try:
+        if health is not None:
+            health.start()
+            logger.info("health and metrics on http://%s:%d", options.health_host, health.port)
+        await scheduler.run(stop)
+    finally:
+        announcing.cancel()
+        await asyncio.gather(announcing, return_exceptions=True)
+        if health is not None:
+            await health.close()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _until_signal(
+    transport: Transport,
+    settings: Settings,
+    registry: Registry,
+    options: RunOptions,
+    on_ready: Callable[[Scheduler], None] | None,
+) -> int:
+    stop = asyncio.Event()
+    try:
+        with _signals(stop):
+            await serve(transport, settings, registry, stop, options, on_ready)
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    except HealthServerError as problem:
+        logger.error("%s", problem)
+        return FAILED
+    except Exception:  # the last stop before the process ends: whatever it was, it must be seen
+        logger.exception("the scheduler failed")
+        return FAILED
+    finally:
+        await transport.close()
+    logger.info("stopped")
+    return OK
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    """The first signal sets `stop`, the second one cancels the running task."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+
+    def received(name: str) -> None:
+        if stop.is_set():
+            task.cancel()
+        else:
+            logger.info("%s: stopping", name)
+            stop.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, received, number.name)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+async def _announce(scheduler: Scheduler, on_ready: Callable[[Scheduler], None] | None) -> None:
+    await scheduler.ready.wait()
+    if on_ready is not None:
+        on_ready(scheduler)
+
+
+def _metrics(scheduler: Scheduler) -> Metrics:
+    def pending() -> dict[str, int]:
+        calls = scheduler.calls.statistics(scheduler.clock.time())
+        return {name: calls.pending.get(name, 0) + calls.in_flight.get(name, 0) for name in calls.offered}
+
+    return Metrics(scheduler.engine.statistics, pending, version=pilotage.__version__)
+
+
+def _health(scheduler: Scheduler, metrics: Metrics, options: RunOptions) -> HealthServer | None:
+    if options.health_port is None:
+        return None
+    registry = metrics.registry()
+    checks = Checks(
+        live={"ping": lambda: None},
+        ready={
+            "sched-handler-sync": lambda: None if scheduler.ready.is_set() else "informers are not synced",
+            "shutdown": lambda: "the scheduler is stopping" if scheduler.is_stopping else None,
+        },
+        metrics=lambda: exposition(registry),
+        calls=lambda: msgspec.json.encode(list(_calls(scheduler))),
+    )
+    return HealthServer(checks, options.health_host, options.health_port)
+
+
+def _calls(scheduler: Scheduler) -> Iterator[dict[str, object]]:
+    for call in scheduler.calls.pending(scheduler.clock.time()):
+        yield {
+            "type": call.call_type,
+            "resource": call.key.resource,
+            "namespace": call.key.namespace,
+            "name": call.key.name,
+            "lane": call.lane.name,
+            "inFlight": call.in_flight,
+            "ageSeconds": round(call.age, 3),
+            "tries": call.tries,
+        }
+
+
+def _user_agent() -> str:
+    return f"pilotage/{pilotage.__version__}"
