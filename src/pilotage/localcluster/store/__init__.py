@@ -1,7 +1,7 @@
 """The embedded cluster's memory: objects, their versions and what changed. Pure."""
 
 from pilotage.localcluster.store.changes import ChangeLog, Cursor, ExpiredError
-from pilotage.localcluster.store.records import Change, ChangeType, Record, Tree
+from pilotage.localcluster.store.records import Change, ChangeType, Record, Tree, decode_tree, encode_tree
 from pilotage.localcluster.store.store import (
     AlreadyExistsError,
     ConflictError,
@@ -27,4 +27,6 @@ __all__ = [
     "Store",
     "StoreError",
     "Tree",
+    "decode_tree",
+    "encode_tree",
 ]

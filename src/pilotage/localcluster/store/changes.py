@@ -96,7 +96,7 @@ class Cursor:
         self.is_waiting = False
 
     def read(self, limit: int) -> Sequence[Change]:
-        """The next changes, at most `limit`; none means nothing new. Raises ExpiredError for a slow reader."""
+        """The next changes, at most `limit`; none means nothing new. A slow reader gets ExpiredError."""
         try:
             changes = self._log.read(self._position, limit)
         except ExpiredError:

@@ -88,7 +88,10 @@ class Store:
         return self._of(resource).objects.get(object_key(namespace, name))
 
     def list(self, resource: str, namespace: str = "", *, version: int | None = None) -> Snapshot:
-        """All objects, or those of one namespace; at `version`, or now. Raises ExpiredError, FutureVersionError."""
+        """All objects, or those of one namespace; at `version`, or now.
+
+        Raises ExpiredError, FutureVersionError.
+        """
         entry = self._of(resource)
         if version is None or version == self.version:
             return Snapshot(self.version, list(_records(entry.objects, entry.keys, namespace)))
@@ -118,19 +121,26 @@ class Store:
 
     # writing
 
-    def create(self, resource: str, tree: Tree) -> Record:
-        """Stores a new object; `metadata.name`, `.namespace` and `.uid` name it. Raises AlreadyExistsError."""
+    def create(self, resource: str, tree: Tree, *, is_dry_run: bool = False) -> Record:
+        """Stores a new object, named by its metadata's name and namespace. Raises AlreadyExistsError.
+
+        A dry run answers what would be stored and stores nothing, here as in the other writes.
+        """
         entry = self._of(resource)
         meta = tree["metadata"]
         key = object_key(meta.get("namespace", ""), meta["name"])
         if key in entry.objects:
             raise AlreadyExistsError(key)
         record = self._record(entry, tree)
+        if is_dry_run:
+            return record
         insort(entry.keys, key)
         self._commit(entry, ChangeType.ADDED, None, record)
         return record
 
-    def update(self, resource: str, tree: Tree, *, expected: int | None = None) -> Record:
+    def update(
+        self, resource: str, tree: Tree, *, expected: int | None = None, is_dry_run: bool = False
+    ) -> Record:
         """Replaces an object; the old record comes back when nothing changed.
 
         Raises NotFoundError, or ConflictError when `expected` is not its version.
@@ -140,6 +150,8 @@ class Store:
         record = self._record(entry, tree)
         if _is_same(old, record):
             return old
+        if is_dry_run:
+            return record
         self._commit(entry, ChangeType.MODIFIED, old, record)
         return record
 
