@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from pilotage.api.nodes import Node
+from pilotage.framework.args import PluginArgs, read_args
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from pilotage.framework.plugin import MAX_NODE_SCORE, DependsOn, FilterResult, Handle, Plugin
@@ -38,7 +38,7 @@ _TEXTS: Final = {
 }
 
 
-class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class InterPodAffinityArgs(PluginArgs, frozen=True):
     hard_pod_affinity_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
@@ -50,7 +50,7 @@ class InterPodAffinity(Plugin):
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         super().__init__(args, handle)
-        settings = msgspec.convert(args or {}, InterPodAffinityArgs, from_attributes=True)
+        settings = read_args(InterPodAffinityArgs, args)
         self._ignores_preferred = settings.ignore_preferred_terms_of_existing_pods
         self._factors = {
             OwnerKind.REQUIRED: settings.hard_pod_affinity_weight,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from pilotage.api.nodes import Node
 from pilotage.api.pods import TopologySpreadConstraint
+from pilotage.framework.args import PluginArgs, read_args
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from pilotage.framework.plugin import MAX_NODE_SCORE, DependsOn, FilterResult, Handle, Plugin
@@ -39,7 +39,7 @@ _SYSTEM_DEFAULTS: Final = (
 )
 
 
-class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
     """`default_constraints` need defaulting type List and carry no labelSelector."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -53,7 +53,7 @@ class PodTopologySpread(Plugin):
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         super().__init__(args, handle)
-        settings = msgspec.convert(args or {}, PodTopologySpreadArgs, from_attributes=True)
+        settings = read_args(PodTopologySpreadArgs, args)
         self._is_system = settings.defaulting_type == "System"
         self._defaults = _SYSTEM_DEFAULTS if self._is_system else settings.default_constraints
         self._selectors: DefaultSelectors | None = None

@@ -1,13 +1,12 @@
 """Recorded scenarios, one JSON document a line, read with errors that name file and line.
 
 A decision has `objects`, `pod` and `expect`; a line with `event` instead records which events wake a pod.
-Files that end in .gz or .xz are unpacked.
+Files that end in .gz are unpacked.
 """
 
 from __future__ import annotations
 
 import gzip
-import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,14 +108,14 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         with _open(path) as file:
             yield from file
-    except (OSError, EOFError, lzma.LZMAError) as exc:
+    except (OSError, EOFError) as exc:
         raise ScenarioError(f"{path}: {getattr(exc, 'strerror', None) or exc}") from exc
 
 
 def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
+    return path.open("rb")
 
 
 def _scenario(source: str, line: bytes) -> Scenario:
