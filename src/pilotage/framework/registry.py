@@ -64,6 +64,11 @@ class Registry:
         self._factory(name)
         return self._points[name]
 
+    def args_type(self, name: str) -> type[Any] | None:
+        """The struct of the plugin's args (class attribute `args_type`), None where it has none."""
+        found: type[Any] | None = getattr(self._factory(name), "args_type", None)
+        return found
+
     def names(self) -> tuple[str, ...]:
         """In order of registration."""
         return tuple(self._factories)

@@ -47,6 +47,7 @@ class InterPodAffinity(Plugin):
     """Vector form."""
 
     depends_on = DependsOn.CLUSTER
+    args_type = InterPodAffinityArgs
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         super().__init__(args, handle)

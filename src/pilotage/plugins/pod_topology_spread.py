@@ -50,6 +50,7 @@ class PodTopologySpread(Plugin):
     """Vector form."""
 
     depends_on = DependsOn.CLUSTER
+    args_type = PodTopologySpreadArgs
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         super().__init__(args, handle)
