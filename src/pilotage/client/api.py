@@ -16,6 +16,7 @@ import msgspec
 from pilotage.api.kinds import Kind
 from pilotage.api.wire import Request, Response
 from pilotage.client.errors import ApiError, error_of_body, error_of_response, error_of_status
+from pilotage.client.lines import closed_at_end
 from pilotage.client.transport import Transport, TransportError
 
 __all__ = ["ApiClient", "ApiError", "Json", "PatchType", "TransportError"]
@@ -176,11 +177,12 @@ class ApiClient:
         try:
             if stream.status != _OK:
                 raise error_of_body(stream.status, await stream.read(), stream.headers)
-            async for line in stream.lines():
-                event = msgspec.json.decode(line, type=Json)
-                if event["type"] == "ERROR":
-                    raise error_of_status(event["object"])
-                yield event["type"], event["object"]
+            async with closed_at_end(stream.lines()) as lines:
+                async for line in lines:
+                    event = msgspec.json.decode(line, type=Json)
+                    if event["type"] == "ERROR":
+                        raise error_of_status(event["object"])
+                    yield event["type"], event["object"]
         finally:
             await stream.close()
 

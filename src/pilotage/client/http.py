@@ -21,7 +21,7 @@ from yarl import URL
 
 from pilotage.api.wire import Request, Response
 from pilotage.client.credentials import Access, Credentials, CredentialsError
-from pilotage.client.lines import split_lines
+from pilotage.client.lines import closed_at_end, split_lines
 from pilotage.client.tls import Tls, build_context
 from pilotage.client.transport import Stream, TransportError
 
@@ -164,8 +164,9 @@ class HttpStream:
     async def lines(self) -> AsyncIterator[bytes]:
         """Complete lines without their newline. Raises TransportError where the stream was cut."""
         try:
-            async for line in split_lines(self._answer.content.iter_any()):
-                yield line
+            async with closed_at_end(split_lines(self._answer.content.iter_any())) as lines:
+                async for line in lines:
+                    yield line
         except (aiohttp.ClientError, TimeoutError) as problem:
             raise _failure(self._request, problem, sent=True) from problem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -24,3 +25,14 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     tail = b"".join(parts)
     if tail:
         yield tail
+
+
+@asynccontextmanager
+async def closed_at_end(lines: AsyncIterator[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Closes a generator that is left before its end now, and not whenever it is collected."""
+    try:
+        yield lines
+    finally:
+        close = getattr(lines, "aclose", None)
+        if close is not None:
+            await close()

@@ -25,6 +25,7 @@ from pilotage.client.backoff import Backoff
 from pilotage.client.decoding import BrokenFrameError, Decoder, Frame, FrameType, Page, TypedDecoder
 from pilotage.client.errors import ApiError, error_of_body, error_of_response
 from pilotage.client.known import Change, ChangeType, KnownObjects, Seen
+from pilotage.client.lines import closed_at_end
 from pilotage.client.transport import Stream, Transport, TransportError
 
 PAGE_SIZE = 500
@@ -231,8 +232,11 @@ class Reflector:
     async def _follow(self, stream: Stream) -> None:
         loop = asyncio.get_running_loop()
         armed = loop.time()
-        async with asyncio.timeout_at(armed + self._silence) as limit:
-            async for line in stream.lines():
+        async with (
+            asyncio.timeout_at(armed + self._silence) as limit,
+            closed_at_end(stream.lines()) as lines,
+        ):
+            async for line in lines:
                 await self._handle(self._decoder.frame(line))
                 # Moving the deadline costs more than reading the clock: once a second is enough.
                 if loop.time() - armed >= 1.0:

@@ -98,4 +98,12 @@ def as_event(resource: str, change: Change) -> Event:
             return Deleted(resource, change.object)
         case ChangeType.UNDECODABLE:
             failure: DecodeFailure = change.object
-            return Undecodable(resource, failure.namespace, failure.name, failure.uid, failure.error)
+            return Undecodable(
+                resource,
+                failure.namespace,
+                failure.name,
+                failure.uid,
+                failure.error,
+                failure.scheduler_name,
+                failure.node_name,
+            )
