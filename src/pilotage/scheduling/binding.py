@@ -17,14 +17,16 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from pilotage.framework.calls import Call, CallResult, Outcome, RecordEvent
+from pilotage.framework.cycle import CycleState
 from pilotage.framework.guard import PluginFailedError, failed, guarded
 from pilotage.framework.plugin import MAX_PERMIT_SECONDS, PermitResult
-from pilotage.framework.status import SUCCESS, Code, Status, unschedulable
+from pilotage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from pilotage.scheduling.bindingrecord import Binding
 from pilotage.scheduling.cluster_events import pod_deleted
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import Failed, FailureHandler
 from pilotage.scheduling.messages import CallFinished, PermitResolved, StepFinished
+from pilotage.scheduling.placements import placed
 from pilotage.scheduling.statuswriter import pod_key
 from pilotage.scheduling.texts import duration, note, one_node_message
 from pilotage.scheduling.transitions import Stage, Step
@@ -66,7 +68,7 @@ class Bindings:
     def start(self, binding: Binding) -> None:
         """Takes over a pod that was just assumed."""
         self._by_uid[binding.uid] = binding
-        status = binding.profile.run_reserve(binding.cycle, binding.pod, binding.node)
+        status = _status_of("Reserve", binding, binding.profile.run_reserve)
         if not status.is_success:
             self._fail(binding, status)
             return
@@ -117,7 +119,7 @@ class Bindings:
 
     def _room_given_back(self, binding: Binding, only: Callable[[PodInfo], bool] | None) -> None:
         if binding.was_seen:
-            self._state.notify(pod_deleted(), binding.pod, None, only)
+            self._state.notify(pod_deleted(), placed(binding.pod, binding.node), None, only)
 
     # -- one plugin after another ----------------------------------------------------------------
 
@@ -156,10 +158,10 @@ class Bindings:
         binding.waiting_for(plugin)
         if binding.stage is Stage.RESERVED:
             binding.move(Step.PERMIT_STEP)
+        elif binding.stage is Stage.PRE_BINDING:
+            self._expect(binding)
         binding.step = self._state.outbox.run_step(plugin, point, binding.uid, start)
         self._steps[binding.step] = binding
-        if binding.stage is Stage.PRE_BINDING:
-            self._expect(binding)
         self._state.tell(binding.uid, f"{point} of {plugin} runs")
 
     def _take(self, binding: Binding, plugin: str, result: Any) -> None:
@@ -208,7 +210,7 @@ class Bindings:
             self._permit_done(binding)
 
     def _permit_done(self, binding: Binding) -> None:
-        status = binding.profile.run_pre_bind_pre_flight(binding.cycle, binding.pod, binding.node)
+        status = _status_of("PreBindPreFlight", binding, binding.profile.run_pre_bind_pre_flight)
         if not status.is_success and not status.is_skip:
             self._fail(binding, status)
         elif binding.waits:
@@ -346,6 +348,14 @@ class Bindings:
 
 def _same(awaitable: Awaitable[Any]) -> Awaitable[Any]:
     return awaitable
+
+
+def _status_of(point: str, binding: Binding, run: Callable[[CycleState, PodInfo, str], Status]) -> Status:
+    """What a runner says, with whatever it raises as an error."""
+    try:
+        return run(binding.cycle, binding.pod, binding.node)
+    except Exception as fault:  # a plugin's answer that makes no sense must not reach the engine
+        return error(f"running {point} plugins: {type(fault).__name__}: {fault}")
 
 
 def _failed_binding(status: Status) -> Failed:

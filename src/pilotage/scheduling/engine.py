@@ -67,7 +67,10 @@ class Engine:
         queue = SchedulingQueue(
             {name: _queue_profile(profile) for name, profile in self.profiles.items()},
             BackoffSettings(
-                settings.pod_initial_backoff, settings.pod_max_backoff, settings.pod_max_in_unschedulable
+                settings.pod_initial_backoff,
+                settings.pod_max_backoff,
+                settings.pod_max_in_unschedulable,
+                pop_early=settings.gates.get("SchedulerPopFromBackoffQ", True),
             ),
         )
         random = np.random.default_rng(seed)
@@ -99,6 +102,7 @@ class Engine:
     def _begin(self, now: float) -> None:
         self._state.outbox.begin(now)
         self._state.queue.flush(self._state.now)
+        self._state.report_moves()
         self._bindings.expire()
         self._cycles.expire()
 
@@ -132,7 +136,6 @@ class Engine:
 
     def _end(self) -> list[Effect]:
         self._carry_out_wishes()
-        self._state.report_moves()
         return self._state.outbox.take()
 
     def _carry_out_wishes(self) -> None:
@@ -141,6 +144,7 @@ class Engine:
             for event in permits:
                 self._bindings.permit_resolved(event)
         self._state.queue.activate(self._handle.take_activations(), self._state.now)
+        self._state.report_moves()
 
     # -- looking in ------------------------------------------------------------------------------
 
@@ -203,6 +207,7 @@ class Engine:
             assert not is_absent or is_on_its_way or is_skipped, f"{pod} is lost"
         known = {pod.uid for pod in self.cluster.pods()}
         assert self._failures.writer.pods <= known
+        assert self._state.stories.pods <= known | self._state.undecodable.keys()
 
 
 def _queue_profile(profile: Profile) -> QueueProfile:

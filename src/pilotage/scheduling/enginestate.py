@@ -44,7 +44,9 @@ class EngineState:
         return self.outbox.now
 
     def tell(self, uid: str, text: str) -> None:
-        """One line of the pod's story."""
+        """One line of the story of a pod that is there."""
+        if self.cluster.pod(uid) is None and uid not in self.undecodable:
+            return
         self.stories.tell(uid, self.outbox.now, self.outbox.stimulus, text)
 
     def notify(
@@ -60,7 +62,11 @@ class EngineState:
     def report_moves(self) -> None:
         """Turns the queue's moves since the last call into effects and story lines."""
         for moved in self.queue.drain_moves():
+            self.outbox.queued(moved.uid, moved.key, moved.queue, moved.event)
             record = self.queue.get(moved.uid)
-            key = record.pod.key if record is not None else ""
-            self.outbox.queued(moved.uid, key, moved.queue, moved.event)
-            self.tell(moved.uid, f"queue {moved.queue} by {moved.event}")
+            text = f"queue {moved.queue} by {moved.event}"
+            if record is not None and record.gating_plugin:
+                text += f": {record.gate_status.message} ({record.gating_plugin})"
+                if not record.gate_status.is_rejection:
+                    self.outbox.log("error", f"PreEnqueue of {moved.key}: {record.gate_status.message}")
+            self.tell(moved.uid, text)

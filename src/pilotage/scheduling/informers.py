@@ -19,6 +19,7 @@ from pilotage.scheduling.cycle import Cycles
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.messages import Deleted, Undecodable, Upserted
+from pilotage.scheduling.placements import nominated_to, placed
 from pilotage.state.cluster import NodeChange, PodChange
 from pilotage.state.podinfo import PodInfo
 
@@ -90,11 +91,15 @@ class Informers:
     # -- pods ------------------------------------------------------------------------------------
 
     def _upsert_pod(self, info: PodInfo) -> None:
-        self._state.undecodable.pop(info.uid, None)
         replaced = self._state.cluster.pod_by_key(info.key)
         uid = replaced.uid if replaced is not None else info.uid
         nominated = self._state.cluster.nominations.node_of(uid)
-        self._pods_changed(self._state.cluster.upsert_pod(info), nominated)
+        changes = self._state.cluster.upsert_pod(info)
+        if changes or info.is_terminal:
+            self._state.undecodable.pop(info.uid, None)
+        self._pods_changed(changes, nominated)
+        if info.is_terminal:
+            self._forget(info.uid)
 
     def _pods_changed(self, changes: tuple[PodChange, ...], nominated: str) -> None:
         for change in changes:
@@ -110,9 +115,9 @@ class Informers:
         old = change.old
         self._forget(old.uid)
         if change.old_node:
-            self._state.notify(cluster_events.pod_deleted(), old, None)
+            self._state.notify(cluster_events.pod_deleted(), placed(old, change.old_node), None)
         elif nominated:
-            self._nomination_given_up(old)
+            self._nomination_given_up(old, nominated)
 
     def _forget(self, uid: str) -> None:
         """The pod left: nothing of it stays."""
@@ -135,8 +140,8 @@ class Informers:
                     self._state.notify(event, old, new)
             return
         self._left_the_queue(change, new)
-        if change.old_node and change.old_node != change.new_node:
-            self._state.notify(cluster_events.pod_deleted(), old, None)
+        if old is not None and change.old_node and change.old_node != change.new_node:
+            self._state.notify(cluster_events.pod_deleted(), placed(old, change.old_node), None)
         self._state.notify(cluster_events.pod_added(Resource.ASSIGNED_POD), None, new)
 
     def _left_the_queue(self, change: PodChange, new: PodInfo) -> None:
@@ -146,7 +151,7 @@ class Informers:
         self._cycles.abandon(uid)
         if uid in self._bindings:
             self._bindings.confirmed(uid, change.new_node)
-        elif not change.was_assumed:
+        elif change.old is not None and not change.was_assumed:
             self._state.tell(uid, f"bound to {change.new_node} by someone else")
         self._state.queue.delete(uid)
         self._failures.writer.forget(uid)
@@ -168,21 +173,23 @@ class Informers:
         self._state.notify(cluster_events.pod_added(Resource.UNSCHEDULABLE_POD), None, new)
 
     def _take_over_nomination(self, old: PodInfo | None, new: PodInfo) -> None:
-        """A nomination in the status is honoured; without one before and after, ours in memory stays."""
+        """A change of the status is honoured; where it stays the same, ours in memory is newer."""
+        if self._state.cluster.is_assumed(new.uid):
+            return
+        nominations = self._state.cluster.nominations
         before = old.pod.status.nominated_node_name if old is not None else ""
         after = new.pod.status.nominated_node_name
-        state = self._state
-        if state.cluster.is_assumed(new.uid) or not (before or after):
-            return
-        state.cluster.nominations.add(new, after)
+        node = after if before != after else nominations.node_of(new.uid)
+        if node or before:
+            nominations.add(new, node)
         if before and before != after:
-            self._nomination_given_up(new)
+            self._nomination_given_up(new, before)
 
-    def _nomination_given_up(self, pod: PodInfo) -> None:
+    def _nomination_given_up(self, pod: PodInfo, node: str) -> None:
         def is_not_above(other: PodInfo) -> bool:
             return other.priority <= pod.priority
 
-        self._state.notify(cluster_events.pod_deleted(), pod, None, only=is_not_above)
+        self._state.notify(cluster_events.pod_deleted(), nominated_to(pod, node), None, only=is_not_above)
 
     # -- other objects ---------------------------------------------------------------------------
 

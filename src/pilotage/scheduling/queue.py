@@ -139,12 +139,12 @@ class SchedulingQueue:
     def pop(self, now: float) -> Record | None:
         """The next pod, now in flight until `requeue` or `done`; from backoff when nothing else waits."""
         record, label = self._active.peek(), ""
-        if record is None:
+        if record is None and self._settings.pop_early:
             record, label = self._backoff.peek(), str(POP_FROM_BACKOFF)
         if record is None:
             return None
         if label:
-            self._moves.append(Moved(record.pod.uid, "active", label))
+            self._moves.append(Moved(record.pod.uid, record.pod.key, "active", label))
         self._take_out(record, Move.POP)
         record.attempts += 1
         record.popped_at = now
@@ -312,7 +312,7 @@ class SchedulingQueue:
                 record.initial_attempt = now
             self._heaps[record.position].push(record)
         if before is not record.position:
-            self._moves.append(Moved(record.pod.uid, _QUEUE_LABELS[record.position], label))
+            self._moves.append(Moved(record.pod.uid, record.pod.key, _QUEUE_LABELS[record.position], label))
 
     def _leave(self, record: Record, move: Move) -> None:
         self._take_out(record, move)
@@ -340,7 +340,7 @@ class SchedulingQueue:
     @property
     def has_work(self) -> bool:
         """True when `pop` would return a pod."""
-        return bool(self._active) or bool(self._backoff)
+        return bool(self._active) or (self._settings.pop_early and bool(self._backoff))
 
     def get(self, uid: str) -> Record | None:
         return self._records.get(uid)

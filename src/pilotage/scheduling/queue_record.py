@@ -46,6 +46,7 @@ class BackoffSettings:
     initial: float = 1.0
     maximum: float = 10.0
     max_in_unschedulable: float = 300.0
+    pop_early: bool = True  # gate SchedulerPopFromBackoffQ
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +84,7 @@ class Moved:
     """A record entered a queue: `queue` is the metric label (active, backoff, unschedulable, gated)."""
 
     uid: str
+    key: str
     queue: str
     event: str
 

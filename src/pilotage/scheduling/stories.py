@@ -36,5 +36,9 @@ class Stories:
         """Oldest first; the oldest are dropped where there are too many."""
         return tuple(self._entries.get(uid, ()))
 
+    @property
+    def pods(self) -> frozenset[str]:
+        return frozenset(self._entries)
+
     def forget(self, uid: str) -> None:
         self._entries.pop(uid, None)

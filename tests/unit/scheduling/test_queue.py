@@ -274,7 +274,7 @@ def test_binding_failure_after_done_backs_off(queue: SchedulingQueue) -> None:
 def test_a_rejected_binding_does_not_wake_its_own_pod(queue: SchedulingQueue) -> None:
     park(queue, "a")
     park(queue, "b")
-    queue.notify_others(pod_deleted(), None, None, 60.0, exclude="a")
+    queue.notify(pod_deleted(), None, None, 60.0, only=lambda pod: pod.name != "a")
     assert (queue.position("a"), queue.position("b")) == (Position.UNSCHEDULABLE, Position.ACTIVE)
 
 
