@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from pilotage.localcluster.store import Tree
 
+_NESTED = (dict, list)
+
 
 def child(tree: Tree | None, key: str) -> Tree | None:
     """The object under `key`, None when there is none."""
@@ -26,7 +28,9 @@ def made(tree: Tree, key: str) -> Tree:
 def children(tree: Tree | None, key: str) -> list[Tree]:
     """The objects of the list under `key`."""
     value = tree.get(key) if tree else None
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    if not value or not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
 
 
 def numbered(tree: Tree | None, key: str, path: str) -> Iterator[tuple[str, Tree]]:
@@ -59,13 +63,13 @@ def set_absent(tree: Tree, defaults: Iterable[tuple[str, object]]) -> None:
 
 def prune_nulls(tree: object) -> None:
     """Removes nulls from all objects in place: in the API a null is an absent field."""
-    if isinstance(tree, dict):
-        for key in [key for key, value in tree.items() if value is None]:
-            del tree[key]
-        for value in tree.values():
-            if isinstance(value, dict | list):
-                prune_nulls(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            if isinstance(value, dict | list):
-                prune_nulls(value)
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if type(node) is dict:
+            if None in node.values():
+                for key in [key for key, value in node.items() if value is None]:
+                    del node[key]
+            pending += [value for value in node.values() if type(value) in _NESTED]
+        elif type(node) is list:
+            pending += [value for value in node if type(value) in _NESTED]
