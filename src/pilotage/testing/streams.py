@@ -72,6 +72,8 @@ class ControlledStream:
         self.is_open = False
         if self._pump is not None:
             self._pump.cancel()
+            # An inner stream may not be closed while the pump still reads it.
+            await asyncio.gather(self._pump, return_exceptions=True)
         await self._inner.close()
 
     def hold(self) -> None:
