@@ -22,7 +22,7 @@ Labels = tuple[str, ...]
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     """Upper bounds of `count` buckets, the first one `start`; +Inf is implied."""
-    return tuple(start * factor**n for n in range(count))
+    return tuple(float(start * factor**n) for n in range(count))
 
 
 class Counter:
