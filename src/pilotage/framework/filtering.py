@@ -15,7 +15,7 @@ import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.failures import NodeFailures, Origin
-from pilotage.framework.guard import PluginFailedError, failed, guarded
+from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
 from pilotage.framework.noderef import RowRef
 from pilotage.framework.plugin import FilterResult, PreFilterResult
 from pilotage.framework.status import SUCCESS, Code, Status, unresolvable
@@ -65,8 +65,10 @@ def run_pre_filters(
 
 
 def _pre_filter(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterResult:
-    result = guarded(bound.name, "PreFilter", bound.plugin.pre_filter, cycle, pod, view)
-    return result if isinstance(result, PreFilterResult) else PreFilterResult(result)
+    answer = guarded(bound.name, "PreFilter", bound.plugin.pre_filter, cycle, pod, view)
+    if isinstance(answer, PreFilterResult):
+        return answer
+    return PreFilterResult(SUCCESS if answer is None else checked(bound.name, "PreFilter", answer, Status))
 
 
 def _take_rejection(outcome: PreFilterOutcome, status: Status) -> None:
@@ -118,7 +120,8 @@ def _without_defects(view: NodeView, rows: Rows, failures: NodeFailures) -> Rows
 def _filter_rows(
     bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, failures: NodeFailures
 ) -> Rows:
-    result: FilterResult = guarded(bound.name, "Filter", bound.plugin.filter_nodes, cycle, pod, view, rows)
+    answer = guarded(bound.name, "Filter", bound.plugin.filter_nodes, cycle, pod, view, rows)
+    result = checked(bound.name, "Filter", answer, FilterResult)
     codes = result.codes
     if codes.shape != rows.shape:
         detail = f"{codes.shape[0]} answers for {rows.size} nodes"
@@ -141,7 +144,7 @@ def _filter_each(
 ) -> Rows:
     keep = np.ones(rows.size, np.bool_)
     for index, row in enumerate(rows.tolist()):
-        status: Status = guarded(bound.name, "Filter", bound.plugin.filter, cycle, pod, RowRef(view, row))
+        status = guarded_status(bound.name, "Filter", bound.plugin.filter, cycle, pod, RowRef(view, row))
         if status.is_success:
             continue
         if not status.is_rejection:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from pilotage.framework.status import Status, error
+from pilotage.framework.status import SUCCESS, Status, error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,6 +25,22 @@ def guarded(plugin: str, point: str, function: Callable[P, T], *args: P.args, **
         return function(*args, **kwargs)
     except Exception as exc:  # plugins are foreign code: any of theirs fails one attempt, never the scheduler
         raise PluginFailedError(raised(plugin, point, exc)) from exc
+
+
+def guarded_status(
+    plugin: str, point: str, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs
+) -> Status:
+    """As `guarded` for calls that answer with a Status; None counts as success, anything else is an error."""
+    answer = guarded(plugin, point, function, *args, **kwargs)
+    return SUCCESS if answer is None else checked(plugin, point, answer, Status)
+
+
+def checked(plugin: str, point: str, answer: object, kind: type[T]) -> T:
+    """The answer, if it is of the kind that the extension point wants. Raises PluginFailedError."""
+    if isinstance(answer, kind):
+        return answer
+    detail = f"it answered {answer!r:.60}, not a {kind.__name__}"
+    raise PluginFailedError(failed(plugin, point, detail))
 
 
 def raised(plugin: str, point: str, exc: Exception) -> Status:

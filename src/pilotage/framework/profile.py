@@ -21,8 +21,8 @@ from pilotage.framework.events import (
 )
 from pilotage.framework.failures import NodeFailures
 from pilotage.framework.filtering import Bound, PreFilterOutcome, run_filters, run_pre_filters
-from pilotage.framework.guard import PluginFailedError, failed, guarded
-from pilotage.framework.plugin import Handle, PostFilterResult, QueuedPod
+from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
+from pilotage.framework.plugin import Handle, PostFilterResult, QueuedPod, WhatIfPlugin
 from pilotage.framework.registry import Registry, RegistryError, implements
 from pilotage.framework.scoring import Scores, run_pre_scores, run_scores
 from pilotage.framework.settings import EXTENSION_POINTS, PluginRef, ProfileSettings
@@ -52,7 +52,7 @@ class Profile:
         self._check_single("queueSort")
         if not self._points["bind"]:
             raise ProfileError(f'profile "{self.name}": no plugin is enabled at bind')
-        self._what_if = tuple(b for b in self._points["preFilter"] if hasattr(b.plugin, "add_pod"))
+        self._what_if = tuple(b for b in self._points["preFilter"] if isinstance(b.plugin, WhatIfPlugin))
         self.queue_sort: Any = self._points["queueSort"][0].plugin
         # Instances in order, for the points whose plugins may be async and are run by the engine.
         self.pre_enqueue = self._instances("preEnqueue")
@@ -122,7 +122,7 @@ class Profile:
         plugins = sorted(self._points["preEnqueue"], key=lambda bound: bound.name != first)
         for bound in plugins:
             try:
-                status: Status = guarded(bound.name, "PreEnqueue", bound.plugin.pre_enqueue, pod)
+                status = guarded_status(bound.name, "PreEnqueue", bound.plugin.pre_enqueue, pod)
             except PluginFailedError as exc:
                 return exc.status
             if not status.is_success:
@@ -171,7 +171,7 @@ class Profile:
                 continue
             try:
                 call = getattr(bound.plugin, method)
-                status: Status = guarded(bound.name, point, call, cycle, pod, other, row, view)
+                status = guarded_status(bound.name, point, call, cycle, pod, other, row, view)
             except PluginFailedError as exc:
                 return exc.status
             if not status.is_success:
@@ -188,7 +188,8 @@ class Profile:
         for bound in self._points["postFilter"]:
             try:
                 call = bound.plugin.post_filter
-                result: PostFilterResult = guarded(bound.name, "PostFilter", call, cycle, pod, view, failures)
+                answer = guarded(bound.name, "PostFilter", call, cycle, pod, view, failures)
+                result = checked(bound.name, "PostFilter", answer, PostFilterResult)
             except PluginFailedError as exc:
                 return PostFilterResult(exc.status)
             if result.status.is_success or result.status.code is Code.UNRESOLVABLE:
@@ -216,7 +217,7 @@ class Profile:
         """Stops at the first failure; the caller then runs `run_unreserve`."""
         for bound in self._points["reserve"]:
             try:
-                status: Status = guarded(bound.name, "Reserve", bound.plugin.reserve, cycle, pod, node_name)
+                status = guarded_status(bound.name, "Reserve", bound.plugin.reserve, cycle, pod, node_name)
             except PluginFailedError as exc:
                 return exc.status
             if status.is_rejection:
@@ -229,8 +230,11 @@ class Profile:
         """All Reserve plugins in reverse order, whatever fails; returns the failures, for the log."""
         failures: list[Status] = []
         for bound in reversed(self._points["reserve"]):
+            unreserve = getattr(bound.plugin, "unreserve", None)
+            if unreserve is None:
+                continue
             try:
-                guarded(bound.name, "Unreserve", bound.plugin.unreserve, cycle, pod, node_name)
+                guarded(bound.name, "Unreserve", unreserve, cycle, pod, node_name)
             except PluginFailedError as exc:
                 failures.append(exc.status)
         return tuple(failures)
@@ -244,7 +248,7 @@ class Profile:
                 has_work = True
                 continue
             try:
-                status: Status = guarded(bound.name, "PreBindPreFlight", pre_flight, cycle, pod, node_name)
+                status = guarded_status(bound.name, "PreBindPreFlight", pre_flight, cycle, pod, node_name)
             except PluginFailedError as exc:
                 return exc.status
             if status.is_skip:

@@ -12,10 +12,9 @@ import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.filtering import Bound
-from pilotage.framework.guard import PluginFailedError, failed, guarded
+from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
 from pilotage.framework.noderef import RowRef
 from pilotage.framework.plugin import MAX_NODE_SCORE
-from pilotage.framework.status import Status
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import Int64, NodeView, Rows
 
@@ -33,7 +32,7 @@ def run_pre_scores(
 ) -> None:
     """Raises PluginFailedError."""
     for bound in plugins:
-        status: Status = guarded(bound.name, "PreScore", bound.plugin.pre_score, cycle, pod, view, rows)
+        status = guarded_status(bound.name, "PreScore", bound.plugin.pre_score, cycle, pod, view, rows)
         if status.is_skip:
             cycle.skip_score.add(bound.name)
         elif not status.is_success:
@@ -56,13 +55,21 @@ def run_scores(
 def _scored(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
     plugin = bound.plugin
     if hasattr(plugin, "score_nodes"):
-        raw: Int64 = guarded(bound.name, "Score", plugin.score_nodes, cycle, pod, view, rows)
+        raw = _whole(bound.name, guarded(bound.name, "Score", plugin.score_nodes, cycle, pod, view, rows))
     else:
         raw = _score_each(bound, cycle, pod, view, rows)
     if hasattr(plugin, "normalize"):
-        raw = guarded(bound.name, "NormalizeScore", plugin.normalize, cycle, pod, raw, rows)
+        normal = guarded(bound.name, "NormalizeScore", plugin.normalize, cycle, pod, raw, rows)
+        raw = _whole(bound.name, normal)
     _check(bound.name, raw, view, rows)
     return raw
+
+
+def _whole(name: str, scores: object) -> Int64:
+    array: Int64 = checked(name, "Score", scores, np.ndarray)
+    if array.dtype.kind not in "iu":
+        raise PluginFailedError(failed(name, "Score", f"scores are {array.dtype}, not whole numbers"))
+    return array
 
 
 def _score_each(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
