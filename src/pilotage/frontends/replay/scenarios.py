@@ -122,8 +122,21 @@ def _scenario(source: str, line: bytes) -> Scenario:
     try:
         if "event" in _decode_any(line):
             hint = _decode_hint(line)
-            return Scenario(source, hint.name, "hints", hint.objects, hint.pod, None)
+            return _checked(Scenario(source, hint.name, "hints", hint.objects, hint.pod, None))
         decision = _decode_decision(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise ScenarioError(f"{source}: not a recorded scenario: {exc}") from exc
-    return Scenario(source, decision.name, decision.family, decision.objects, decision.pod, decision.expect)
+    return _checked(
+        Scenario(source, decision.name, decision.family, decision.objects, decision.pod, decision.expect)
+    )
+
+
+def _checked(scenario: Scenario) -> Scenario:
+    """Every object has a kind and a name. Raises ScenarioError."""
+    for index, tree in enumerate((*scenario.objects, scenario.pod)):
+        metadata = tree.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if not (isinstance(name, str) and isinstance(tree.get("kind"), str)):
+            where = f"objects[{index}]" if index < len(scenario.objects) else "pod"
+            raise ScenarioError(f"{scenario.source}: {where} has no kind or no metadata.name")
+    return scenario
