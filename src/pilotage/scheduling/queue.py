@@ -5,7 +5,8 @@ Laws
 - PreEnqueue runs on each entry into the active or backoff queue (not when backoff completes); the plugin
   that gated last time is asked first.
 - A pod waits in the pool only after the events since its pop were judged by its rejectors' hints.
-- Pods that failed by error are never taken before their backoff is over.
+- Pods that failed by error, or in a binding that nobody kept events for, are never taken before their
+  backoff is over: against a sick server early retries would be a hot loop.
 - `now` only moves forward; nothing here knows a clock.
 """
 
@@ -169,6 +170,7 @@ class SchedulingQueue:
         record.pending_plugins = set(pending)
         record.timestamp = now
         record.flushed = False
+        record.waits_out = not record.rejectors or self._lost_track(record)
         if record.rejectors:
             record.unschedulable_count += 1
             record.consecutive_errors = 0
@@ -176,9 +178,12 @@ class SchedulingQueue:
             record.consecutive_errors += 1
         self._settle(record, self._rank_since_pop(record), str(SCHEDULE_ATTEMPT_FAILURE), now)
 
+    def _lost_track(self, record: Record) -> bool:
+        """Nobody knows which events the attempt missed: it may not wait for them, nor be retried at once."""
+        return record.position is not Position.IN_FLIGHT or record.missed_events
+
     def _rank_since_pop(self, record: Record) -> Rank:
-        lost_track = record.position is not Position.IN_FLIGHT or record.missed_events
-        if lost_track or not record.rejectors:
+        if record.waits_out:
             return Rank.AFTER_BACKOFF
         best = Rank.SKIP
         for occurrence in self._in_flight.since_pop(record):
@@ -279,7 +284,7 @@ class SchedulingQueue:
         elif not delay:
             self._move(record, Move.ADMIT, label, now)
         else:
-            move = Move.DELAY_AFTER_ERROR if record.consecutive_errors else Move.DELAY
+            move = Move.WAIT_OUT if record.waits_out else Move.DELAY
             self._move(record, move, label, now)
 
     def _gate(self, record: Record) -> Status | None:
@@ -378,7 +383,7 @@ class SchedulingQueue:
         found = {r.pod.uid: position for position, home in homes.items() for r in home}
         assert found == {uid: record.position for uid, record in self._records.items()}
         assert sum(len(list(home)) for home in homes.values()) == len(self._records)
-        assert all(record.consecutive_errors for record in self._error_backoff)
-        assert not any(record.consecutive_errors for record in self._backoff)
+        assert all(record.waits_out for record in self._error_backoff)
+        assert not any(record.waits_out for record in self._backoff)
         self._pool.check_invariants()
         self._in_flight.check_invariants()

@@ -57,6 +57,9 @@ class Record(QueuedPod):
     gate_status: Status = SUCCESS  # why the gating plugin refused; SUCCESS when not gated
     popped_at: float = 0.0  # when the present attempt began
     parked_at: float = 0.0  # when it entered the unschedulable pool, or was last tried by a flush
+    waits_out: bool = (
+        False  # its backoff is never cut short: it failed by error, or while nobody kept its events
+    )
     flushed: bool = False  # the present attempt was caused by the periodic flush
     in_flight_from: int = 0  # number of the first event logged after its pop
     missed_events: bool = False  # in flight so long that its part of the event log was given up

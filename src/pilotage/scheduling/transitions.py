@@ -29,7 +29,7 @@ class Position(Enum):
 class Move(Enum):
     ADMIT = "admit"  # ready now: passed PreEnqueue, no backoff left
     DELAY = "delay"  # passed PreEnqueue, backs off after a rejection
-    DELAY_AFTER_ERROR = "delay_after_error"  # passed PreEnqueue, backs off after an error
+    WAIT_OUT = "wait_out"  # passed PreEnqueue, backs off to the end: after an error or a lost track
     GATE = "gate"  # a PreEnqueue plugin refused
     PARK = "park"  # rejected, and no event since that could help
     POP = "pop"
@@ -42,7 +42,7 @@ _P, _M = Position, Move
 POSITIONS: Final[dict[tuple[Position, Move], Position]] = {
     (_P.ABSENT, _M.ADMIT): _P.ACTIVE,
     (_P.ABSENT, _M.DELAY): _P.BACKOFF,
-    (_P.ABSENT, _M.DELAY_AFTER_ERROR): _P.ERROR_BACKOFF,
+    (_P.ABSENT, _M.WAIT_OUT): _P.ERROR_BACKOFF,
     (_P.ABSENT, _M.GATE): _P.GATED,
     (_P.ACTIVE, _M.POP): _P.IN_FLIGHT,
     (_P.ACTIVE, _M.REMOVE): _P.ABSENT,
@@ -59,12 +59,12 @@ POSITIONS: Final[dict[tuple[Position, Move], Position]] = {
     (_P.UNSCHEDULABLE, _M.REMOVE): _P.ABSENT,
     (_P.GATED, _M.ADMIT): _P.ACTIVE,
     (_P.GATED, _M.DELAY): _P.BACKOFF,
-    (_P.GATED, _M.DELAY_AFTER_ERROR): _P.ERROR_BACKOFF,
+    (_P.GATED, _M.WAIT_OUT): _P.ERROR_BACKOFF,
     (_P.GATED, _M.GATE): _P.GATED,
     (_P.GATED, _M.REMOVE): _P.ABSENT,
     (_P.IN_FLIGHT, _M.ADMIT): _P.ACTIVE,
     (_P.IN_FLIGHT, _M.DELAY): _P.BACKOFF,
-    (_P.IN_FLIGHT, _M.DELAY_AFTER_ERROR): _P.ERROR_BACKOFF,
+    (_P.IN_FLIGHT, _M.WAIT_OUT): _P.ERROR_BACKOFF,
     (_P.IN_FLIGHT, _M.GATE): _P.GATED,
     (_P.IN_FLIGHT, _M.PARK): _P.UNSCHEDULABLE,
     (_P.IN_FLIGHT, _M.DONE): _P.ABSENT,

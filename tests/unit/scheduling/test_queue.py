@@ -268,7 +268,8 @@ def test_binding_failure_after_done_backs_off(queue: SchedulingQueue) -> None:
     record = popped(queue, 0.0)
     queue.done("a")
     queue.requeue(record, 0.0, unschedulable={"Fit"})
-    assert queue.position("a") is Position.BACKOFF
+    assert queue.position("a") is Position.ERROR_BACKOFF
+    assert not queue.has_work
 
 
 def test_a_rejected_binding_does_not_wake_its_own_pod(queue: SchedulingQueue) -> None:
@@ -298,7 +299,7 @@ def test_long_flight_gives_up_its_log_and_counts_as_hit() -> None:
         queue.notify(node_added(), None, None, 0.0)
     queue.check_invariants()
     queue.requeue(slow, 0.0, unschedulable={"Labels"})
-    assert queue.position("slow") is Position.BACKOFF
+    assert queue.position("slow") is Position.ERROR_BACKOFF
     queue.requeue(follower, 0.0, unschedulable={"Labels"})
     assert queue.position("next") is Position.UNSCHEDULABLE
     assert queue.statistics().in_flight_events == {}

@@ -1,0 +1,456 @@
+"""The engine with the default plugins: informer facts, bind outcomes, failure handling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from enginekit import DONE, REFUSED, World, bind_submit, binds, notes, only, patches
+from pilotage.framework.calls import CallResult, Outcome
+from pilotage.scheduling.messages import Attempt, Cancel, Log, Queued, Undecodable
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.engine.check_invariants()
+
+
+# -- success -------------------------------------------------------------------------------------
+
+
+def test_a_pod_is_bound_and_said_to_be(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    assert world.engine.cluster.is_assumed("uid-a")
+    assert world.engine.statistics().binding == 1
+    effects = world.finish(submit)
+    assert notes(effects) == [("Normal", "Scheduled", "Successfully assigned ns/a to n1")]
+    (attempt,) = only(effects, Attempt)
+    assert (attempt.result, attempt.node, attempt.attempts) == ("scheduled", "n1", 1)
+    world.bind("a", "n1")
+    assert not world.engine.cluster.is_assumed("uid-a")
+    assert world.engine.statistics().assumed_pods == 0
+    assert "Successfully assigned ns/a to n1" in world.story("a")
+
+
+def test_the_informer_may_confirm_before_the_call_ends(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    world.bind("a", "n1")
+    assert notes(world.finish(submit))[0][1] == "Scheduled"
+
+
+def test_every_effect_carries_the_number_of_its_stimulus(world: World) -> None:
+    world.node("n1")
+    first = world.pod("a")
+    second = world.schedule()
+    assert {effect.stimulus for effect in first} == {2}
+    assert {effect.stimulus for effect in second} == {3}
+
+
+def test_a_slice_decides_no_more_than_its_limit(world: World) -> None:
+    world.node("n1")
+    for name in "abc":
+        world.pod(name)
+    assert binds(world.schedule(2)) == [("a", "n1"), ("b", "n1")]
+    assert world.engine.has_work
+    assert binds(world.schedule(2)) == [("c", "n1")]
+    assert not world.engine.has_work
+
+
+# -- unschedulable -------------------------------------------------------------------------------
+
+
+def test_a_pod_that_does_not_fit_is_told_why(world: World) -> None:
+    world.node("n1")
+    world.pod("big", "5")
+    effects = world.schedule()
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    assert notes(effects) == [("Warning", "FailedScheduling", message)]
+    (patch,) = patches(effects)
+    (condition,) = patch.conditions
+    assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
+    assert condition.message == message
+    assert condition.observed_generation == 1
+    assert condition.last_transition_time == "1970-01-01T00:16:40Z"
+    assert patch.nominated_node is None
+    assert world.position("big") == "unschedulable"
+
+
+def test_no_nodes_wakes_at_the_first_node(world: World) -> None:
+    world.pod("a")
+    effects = world.schedule()
+    assert notes(effects) == [("Warning", "FailedScheduling", "no nodes available to schedule pods")]
+    assert world.position("a") == "unschedulable"
+    world.node("n1")
+    assert binds(world.schedule()) == [("a", "n1")]
+
+
+def test_no_patch_when_the_condition_is_shown_already(world: World) -> None:
+    world.node("n1")
+    world.pod("big", "5")
+    (patch,) = patches(world.schedule())
+    (condition,) = patch.conditions
+    shown = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    world.pod("big", None, {"status": {"conditions": [shown]}})
+    world.wait(400)
+    effects = world.schedule()
+    assert only(effects, Attempt)[0].attempts == 2
+    assert patches(effects) == []
+    assert len(notes(effects)) == 1
+
+
+def test_a_patch_on_its_way_is_overtaken_by_going_back_to_what_is_shown(world: World) -> None:
+    shown = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    shown["message"] = "0/1 nodes are available: 1 Insufficient cpu."
+    world.node("n1")
+    world.pod("big", "5", {"status": {"conditions": [shown]}})
+    assert patches(world.schedule()) == []
+    world.node("n1", "6", {"spec": {"unschedulable": True}})
+    world.now += 60
+    (other,) = patches(world.schedule())
+    assert other.conditions[0].message != shown["message"]
+    world.node("n1", "4", {"spec": {"unschedulable": False}})
+    world.now += 60
+    (back,) = patches(world.schedule())
+    assert back.conditions[0].message == shown["message"]
+
+
+def test_a7_the_patch_is_computed_against_the_newest_object(world: World) -> None:
+    shown = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "x",
+        "message": "y",
+        "lastTransitionTime": "T1",
+    }
+    world.node("n1")
+    world.pod("big", "5")
+    world.pod("big", None, {"metadata": {"generation": 7}})
+    world.pod("big", None, {"status": {"nominatedNodeName": "n1", "conditions": [shown]}})
+    (patch,) = patches(world.schedule())
+    assert patch.nominated_node is None  # kept: the cycle said nothing about it
+    (condition,) = patch.conditions
+    assert condition.last_transition_time == "T1"
+    assert condition.observed_generation == 7
+    assert world.engine.cluster.nominations.node_of("uid-big") == "n1"
+
+
+# -- bind outcomes -------------------------------------------------------------------------------
+
+
+def test_a_refused_bind_backs_off_as_an_error_and_gives_its_room_back(world: World) -> None:
+    world.node("n1", pods="1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    world.pod("b")
+    world.schedule()
+    assert world.position("b") == "unschedulable"
+    world.now += 60
+    effects = world.finish(submit, REFUSED)
+    assert world.position("a") == "error_backoff"
+    assert world.position("b") == "active"
+    (condition,) = patches(effects)[0].conditions
+    assert condition.reason == "SchedulerError"
+    assert condition.message == 'running Bind plugin "DefaultBinder": refused'
+    assert binds(world.schedule()) == [("b", "n1")]
+
+
+def test_d8_an_assumed_pod_that_is_deleted_gives_its_room_back(world: World) -> None:
+    world.node("n1", pods="1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    world.pod("b")
+    world.schedule()
+    world.now += 60
+    effects = world.delete("a")
+    assert only(effects, Cancel)[0].uid == "uid-a"
+    assert world.position("b") == "active"
+    assert world.finish(submit, Outcome(CallResult.CANCELLED, "gone")) == []
+    assert binds(world.schedule()) == [("b", "n1")]
+
+
+def test_d8_a_host_port_of_a_failed_bind_is_free_again(world: World) -> None:
+    port = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}}
+    world.node("n1")
+    world.pod("a", None, port)
+    submit = bind_submit(world.schedule())
+    world.pod("b", None, port)
+    world.schedule()
+    assert world.position("b") == "unschedulable"
+    world.now += 60
+    world.finish(submit, REFUSED)
+    assert world.position("b") == "active"
+
+
+def test_f7_a_failed_bind_that_took_effect_is_a_success(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    world.bind("a", "n1")
+    effects = world.finish(submit, Outcome(CallResult.FAILED, "transport closing"))
+    assert notes(effects)[0][1] == "Scheduled"
+    assert world.position("a") == "absent"
+    assert world.engine.statistics().binding == 0
+
+
+def test_f7_a_bind_that_truly_failed_is_forgotten_and_tried_again(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    world.finish(bind_submit(world.schedule()), Outcome(CallResult.FAILED, "transport closing"))
+    world.wait(3.0)
+    submit = bind_submit(world.schedule())
+    world.finish(submit)
+    world.bind("a", "n1")
+    assert world.engine.statistics().assumed_pods == 0
+
+
+def test_a_pod_bound_elsewhere_while_our_bind_is_out_is_accepted(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    world.node("n2")
+    world.bind("a", "n2")
+    conflict = Outcome(CallResult.FAILED, "already assigned", 409, "Conflict")
+    effects = world.finish(submit, conflict)
+    assert notes(effects) == []
+    assert patches(effects) == []
+    assert world.position("a") == "absent"
+    assert world.engine.cluster.node_of("uid-a") == "n2"
+
+
+@pytest.mark.parametrize(
+    "result", [CallResult.CANCELLED, CallResult.OVERWRITTEN, CallResult.DROPPED, CallResult.SKIPPED]
+)
+def test_a_bind_that_was_never_sent_is_no_success(world: World, result: CallResult) -> None:
+    world.node("n1")
+    world.pod("a")
+    world.finish(bind_submit(world.schedule()), Outcome(result))
+    assert world.position("a") == "error_backoff"
+    assert not world.engine.cluster.is_assumed("uid-a")
+
+
+def test_d10_attempts_against_a_sick_api_server_are_few(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    start, attempts = world.now, []
+    while world.now < start + 10:
+        effects = world.schedule()
+        if binds(effects):
+            attempts.append(world.now - start)
+            world.finish(bind_submit(effects), Outcome(CallResult.FAILED, "unavailable", 503))
+        world.wait(0.5)
+    assert len(attempts) <= 4
+    assert attempts[0] == 0
+    assert all(later - earlier >= 1 for earlier, later in pairwise(attempts))
+
+
+# -- pods of others, gone, replaced --------------------------------------------------------------
+
+
+def test_pods_of_an_unknown_scheduler_are_only_counted(world: World) -> None:
+    world.node("n1")
+    world.pod("other", None, {"spec": {"schedulerName": "mine"}})
+    assert world.schedule() == []
+    assert world.engine.statistics().foreign_pods == 1
+    world.bind("other", "n1")
+    assert world.engine.statistics().foreign_pods == 0
+    assert world.engine.cluster.node_of("uid-other") == "n1"
+
+
+def test_a_waiting_pod_bound_by_hand_leaves_the_queue(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    world.bind("a", "n1")
+    assert world.lengths() == (0, 0, 0, 0)
+    assert world.schedule() == []
+
+
+def test_a_finished_pod_is_a_deleted_one(world: World) -> None:
+    world.node("n1", pods="1")
+    world.pod("a", None, {"spec": {"nodeName": "n1"}})
+    world.pod("b")
+    world.schedule()
+    world.now += 60
+    world.pod("a", None, {"status": {"phase": "Succeeded"}})
+    assert binds(world.schedule()) == [("b", "n1")]
+
+
+def test_d1_a_pod_being_deleted_is_skipped_and_leaves_nothing_in_flight(world: World) -> None:
+    world.node("n1")
+    world.pod("a", None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    effects = world.schedule()
+    assert notes(effects) == [("Warning", "FailedScheduling", "skip schedule deleting pod: ns/a")]
+    for number in range(200):
+        world.node("n1", str(1 + number % 3))
+    assert world.engine.statistics().in_flight == 0
+    assert world.engine.statistics().in_flight_events == {}
+
+
+def test_a_replaced_pod_is_another_pod(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    submit = bind_submit(world.schedule())
+    world.pod("a", None, {"metadata": {"uid": "second"}})
+    assert not world.engine.cluster.is_assumed("uid-a")
+    assert world.engine.position("second").value == "active"
+    assert world.finish(submit, DONE) == []
+    assert binds(world.schedule()) == [("a", "n1")]
+
+
+def test_repeated_facts_change_nothing(world: World) -> None:
+    world.node("n1")
+    world.pod("big", "5")
+    world.schedule()
+    assert world.show_again("big") == []
+
+
+def test_stories_are_dropped_with_their_pod(world: World) -> None:
+    world.pod("a")
+    assert world.story("a")
+    world.delete("a")
+    assert world.story("a") == ""
+
+
+# -- wake-ups through the engine -----------------------------------------------------------------
+
+
+def test_d7_tolerating_a_cordoned_node_wakes_the_pod(world: World) -> None:
+    world.node("n1", "4", {"spec": {"unschedulable": True}})
+    world.pod("a")
+    world.schedule()
+    world.now += 60
+    world.pod("a", None, {"metadata": {"annotations": {"x": "y"}}})
+    assert world.position("a") == "unschedulable"
+    toleration = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+    effects = world.pod("a", None, {"spec": {"tolerations": [toleration]}})
+    assert [(q.queue, q.event) for q in only(effects, Queued)] == [
+        ("active", "UnschedulablePodUpdatePodToleration")
+    ]
+    assert binds(world.schedule()) == [("a", "n1")]
+
+
+def test_g4_lengths_follow_a_gated_pod_through_its_life(world: World) -> None:
+    world.node("n1")
+    world.pod("a", "1000", {"spec": {"schedulingGates": [{"name": "g"}]}})
+    assert world.lengths() == (0, 0, 0, 1)
+    assert world.schedule() == []
+    world.pod("a", None, {"spec": {"schedulingGates": []}})
+    assert world.lengths() == (1, 0, 0, 0)
+    world.schedule()
+    assert world.lengths() == (0, 0, 1, 0)
+    world.delete("a")
+    assert world.lengths() == (0, 0, 0, 0)
+
+
+def test_f1_f2_a_node_that_comes_back_still_carries_its_pods(world: World) -> None:
+    world.node("n1")
+    world.pod("a", "3", {"spec": {"nodeName": "n1"}})
+    world.delete_node("n1")
+    world.pod("b", "2")
+    world.schedule()
+    assert world.position("b") == "unschedulable"
+    world.now += 60
+    world.node("n1", "4", {"metadata": {"uid": "again"}})
+    world.schedule()
+    assert world.position("b") == "unschedulable"
+    world.now += 60
+    world.delete("a")
+    assert binds(world.schedule()) == [("b", "n1")]
+
+
+def test_nomination_given_up_wakes_pods_of_no_higher_priority(world: World) -> None:
+    world.node("n1", pods="1")
+    world.pod("full", None, {"spec": {"nodeName": "n1"}})
+    world.pod("nominated", None, {"spec": {"priority": 5}, "status": {"nominatedNodeName": "n1"}})
+    world.pod("lower")
+    world.pod("higher", None, {"spec": {"priority": 9}})
+    world.schedule()
+    assert world.lengths() == (0, 0, 3, 0)
+    world.now += 60
+    world.delete("nominated")
+    assert (world.position("lower"), world.position("higher")) == ("active", "unschedulable")
+
+
+# -- what cannot be read -------------------------------------------------------------------------
+
+
+def test_an_unreadable_pod_stays_pending_with_its_reason_until_it_is_fixed(world: World) -> None:
+    world.node("n1")
+    bad = Undecodable("pods", "ns", "a", "uid-a", "spec.priority: expected int, got 'x'")
+    effects = world.send(bad)
+    (patch,) = patches(effects)
+    assert patch.key.uid == "uid-a"
+    assert "spec.priority: expected int, got 'x'" in (patch.conditions[0].message or "")
+    assert notes(effects)[0][1] == "FailedScheduling"
+    assert only(effects, Log)[0].level == "error"
+    assert patches(world.send(bad)) == []
+    world.pod("a")
+    assert binds(world.schedule()) == [("a", "n1")]
+
+
+def test_an_unreadable_change_takes_a_pod_out_of_the_queue(world: World) -> None:
+    world.node("n1")
+    world.pod("a")
+    world.send(Undecodable("pods", "ns", "a", "uid-a", "broken"))
+    world.engine.check_invariants()
+    assert world.schedule() == []
+    world.pod("a")
+    assert binds(world.schedule()) == [("a", "n1")]
+    world.send(Undecodable("pods", "ns", "b", "uid-b", "broken"))
+    world.pod("b", None, {"status": {"phase": "Failed"}})
+    world.engine.check_invariants()
+
+
+def test_unreadable_pods_of_others_and_bound_ones_are_left_alone(world: World) -> None:
+    assert patches(world.send(Undecodable("pods", "ns", "a", "u", "e", scheduler_name="other"))) == []
+    assert patches(world.send(Undecodable("pods", "ns", "a", "u", "e", node_name="n1"))) == []
+    assert patches(world.send(Undecodable("services", "ns", "a", "u", "e"))) == []
+
+
+def test_an_unreadable_node_gets_no_pods_until_it_is_fixed(world: World) -> None:
+    world.send(Undecodable("nodes", "", "n1", "node-n1", "status.allocatable: expected object"))
+    world.pod("a")
+    world.schedule()
+    assert world.position("a") == "unschedulable"
+    world.now += 60
+    world.node("n1")
+    assert binds(world.schedule()) == [("a", "n1")]
+
+
+def test_a_nonsense_quantity_is_named_and_healed(world: World) -> None:
+    world.node("n1")
+    world.pod("a", "lots")
+    (patch,) = patches(world.schedule())
+    assert "lots" in (patch.conditions[0].message or "")
+    world.now += 60
+    world.pod("a", "1")
+    world.now += 60
+    world.wait(400)
+    assert binds(world.schedule()) == [("a", "n1")]
+
+
+def test_a_nonsense_selector_fails_its_pod_alone(world: World) -> None:
+    world.node("n1")
+    terms = [{"matchExpressions": [{"key": "a", "operator": "Perhaps"}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    world.pod("odd", None, {"spec": {"affinity": {"nodeAffinity": required}}})
+    selector = {"matchExpressions": [{"key": "a", "operator": "Perhaps"}]}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+    pod_terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    world.pod("odder", None, {"spec": {"affinity": {"podAntiAffinity": pod_terms}}})
+    world.pod("fine")
+    effects = world.schedule()
+    assert ("fine", "n1") in binds(effects)
+    assert {name for name, _ in binds(effects)} == {"fine"}
