@@ -129,15 +129,15 @@ class World:
 
     # -- looking ---------------------------------------------------------------------------------
 
-    def position(self, name: str) -> str:
-        return self.engine.position(f"uid-{name}").value
+    def position(self, name: str, uid: str = "") -> str:
+        return self.engine.position(uid or f"uid-{name}").value
 
     def lengths(self) -> tuple[int, int, int, int]:
         now = self.engine.statistics()
         return (now.active, now.backoff, now.unschedulable, now.gated)
 
-    def story(self, name: str) -> str:
-        return "\n".join(entry.text for entry in self.engine.story(f"uid-{name}"))
+    def story(self, name: str, uid: str = "") -> str:
+        return "\n".join(entry.text for entry in self.engine.story(uid or f"uid-{name}"))
 
 
 def _add(registry: Registry, plugin: type[Plugin] | Plugin) -> str:
