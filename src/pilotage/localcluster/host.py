@@ -7,7 +7,7 @@ Nothing here blocks: a watch sleeps on an event that is set when the store repor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from pilotage.api.wire import Request, Response
@@ -29,7 +29,7 @@ class OpenWatch:
         self._host = host
         self._is_closed = False
 
-    async def batches(self) -> AsyncIterator[list[bytes]]:
+    async def batches(self) -> AsyncGenerator[list[bytes], None]:
         """Lines as they come, until the server, the client or `close` ends it."""
         try:
             while not self._is_closed:

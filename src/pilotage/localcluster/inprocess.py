@@ -1,4 +1,4 @@
-"""The embedded API server behind the client's `Transport`, without sockets: for tests, simulation and services."""
+"""The embedded API server behind the client's `Transport`, without sockets."""
 
 from __future__ import annotations
 
