@@ -9,9 +9,7 @@ from pilotage.state.podinfo import PodInfo
 
 def placed(pod: PodInfo, node: str) -> PodInfo:
     """The pod as it was assumed: with its node's name."""
-    if pod.node_name == node:
-        return pod
-    return PodInfo(replace(pod.pod, spec=replace(pod.pod.spec, node_name=node)))
+    return pod if pod.node_name == node else pod.bound_to(node)
 
 
 def nominated_to(pod: PodInfo, node: str) -> PodInfo:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from enginekit import REFUSED, World, bind_submit, binds, notes, only, patches
-from pilotage.framework.calls import Call, CallResult, Outcome
+from pilotage.framework.calls import BindPod, Call, CallResult, ObjectKey, Outcome
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Resource
 from pilotage.framework.plugin import PermitResult, Plugin, PostFilterResult
@@ -370,8 +370,6 @@ def test_async_bind_may_answer_with_a_call() -> None:
 
 
 def _a_call() -> Call:
-    from pilotage.framework.calls import BindPod, ObjectKey
-
     return BindPod(ObjectKey("pods", "ns", "a", "uid-a"), "n1")
 
 
