@@ -54,6 +54,7 @@ class HttpTransport:
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
         self._contexts: dict[Tls, ssl.SSLContext] = {}
+        self._proxies: dict[str, str | None] = {}  # by server; the environment is read once
         self._closed = False
 
     async def request(self, request: Request, *, timeout: float = 30.0) -> Response:
@@ -108,7 +109,7 @@ class HttpTransport:
                 timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS),
                 ssl=self._context(access.tls),
                 server_hostname=access.tls.server_name or None,
-                proxy=access.proxy or _environment_proxy(access.server),
+                proxy=access.proxy or self._proxy(access.server),
                 allow_redirects=False,
                 trace_request_ctx=progress,
             )
@@ -127,6 +128,11 @@ class HttpTransport:
             return await self._credentials.refresh(stale)
         except CredentialsError as problem:
             raise TransportError(str(problem), sent=False) from problem
+
+    def _proxy(self, server: str) -> str | None:
+        if server not in self._proxies:
+            self._proxies[server] = _environment_proxy(server)
+        return self._proxies[server]
 
     def _context(self, tls: Tls) -> ssl.SSLContext:
         context = self._contexts.get(tls)

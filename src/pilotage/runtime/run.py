@@ -20,6 +20,7 @@ import pilotage
 from pilotage.client.credentials import load
 from pilotage.client.http import HttpTransport
 from pilotage.client.transport import Transport
+from pilotage.framework.profile import ProfileError
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
 from pilotage.runtime.health import Checks, HealthServer, HealthServerError
@@ -128,7 +129,7 @@ async def _until_signal(
             await serve(transport, settings, registry, stop, options, on_ready)
     except asyncio.CancelledError:
         return INTERRUPTED
-    except HealthServerError as problem:
+    except (HealthServerError, ProfileError) as problem:
         logger.error("%s", problem)
         return FAILED
     except Exception:  # the last stop before the process ends: whatever it was, it must be seen
