@@ -45,11 +45,12 @@ class PodAmounts(NamedTuple):
 
 def measure(pod: Pod) -> PodAmounts:
     """All sums at once, cheaper than one by one. Raises QuantityError."""
-    requests = pod_requests(pod)
-    nonzero = nonzero_requests(pod)
-    if not _has_status_amounts(pod) and pod.spec.resources is None:
-        return PodAmounts(requests, requests, nonzero, nonzero)
-    return PodAmounts(requests, pod_usage(pod), nonzero, nonzero_usage(pod))
+    exact = exact_requests(pod)
+    requests = _rounded(exact)
+    if _has_status_amounts(pod) or _level(pod):
+        return PodAmounts(requests, pod_usage(pod), nonzero_requests(pod), nonzero_usage(pod))
+    nonzero = _pair(exact) if _names_all(pod) else nonzero_requests(pod)
+    return PodAmounts(requests, requests, nonzero, nonzero)
 
 
 def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, int]:
@@ -83,7 +84,7 @@ def nonzero_usage(pod: Pod) -> tuple[int, int]:
 
     With pod-level resources a default stands in only for a resource that the whole pod does not name.
     """
-    if pod.spec.resources is None:
+    if not _level(pod):
         return _pair(_checked(pod, lambda: _largest(pod, _DEFAULTS)))
     plain = _checked(pod, lambda: _largest(pod, {}))
     missing = {name: amount for name, amount in _DEFAULTS.items() if name not in plain}
@@ -104,7 +105,7 @@ def is_resize_infeasible(pod: Pod) -> bool:
 
 
 def _wanted(pod: Pod, defaults: Nanos, pod_level: bool = True) -> Nanos:
-    level = _requests(pod.spec.resources) if pod_level else None
+    level = _level(pod) if pod_level else None
     return _aggregate(pod, _NO_STATUS, _from_spec, level, defaults)
 
 
@@ -115,9 +116,10 @@ def _largest(pod: Pod, defaults: Nanos) -> Nanos:
     status = pod.status
     by_name = {s.name: s for s in status.init_container_statuses or ()}
     by_name.update((s.name, s) for s in status.container_statuses or ())
-    wanted_level = _requests(pod.spec.resources)
-    allocated_level = _or(status.allocated_resources, wanted_level)
-    actual_level = _or(_requests(status.resources), allocated_level)
+    allocated_level = actual_level = None
+    if wanted_level := _level(pod):
+        allocated_level = _or(status.allocated_resources, wanted_level)
+        actual_level = _or(_requests(status.resources), allocated_level)
     allocated = _aggregate(pod, by_name, _from_allocated, allocated_level, defaults)
     actual = _aggregate(pod, by_name, _from_actual, actual_level, defaults)
     result = _raise_to(allocated, actual)
@@ -150,6 +152,21 @@ def _from_actual(container: Container, status: ContainerStatus | None) -> Resour
     if status is not None and status.resources is not None:
         return status.resources.requests
     return _from_allocated(container, status)
+
+
+def _level(pod: Pod) -> ResourceList | None:
+    """Pod-level requests. Only their presence in the spec gives pod-level status a meaning."""
+    return _requests(pod.spec.resources)
+
+
+def _names_all(pod: Pod) -> bool:
+    """Whether every container names cpu and memory, so that no default can count."""
+    for containers in (pod.spec.containers, pod.spec.init_containers):
+        for container in containers or ():
+            requests = container.resources.requests
+            if not requests or CPU not in requests or MEMORY not in requests:
+                return False
+    return True
 
 
 def _requests(resources: ResourceRequirements | None) -> ResourceList | None:

@@ -231,11 +231,18 @@ def test_nonzero_of_a_pod_on_a_node_uses_pod_level_and_fills_only_what_nobody_na
     assert nonzero_usage(pod(container(cpu="0"), resources={"requests": {"memory": "1Mi"}})) == (0, MIB)
 
 
+def test_pod_level_status_means_nothing_without_pod_level_spec() -> None:
+    one = pod(container(cpu=1), resources={}, status={"resources": {"requests": {"cpu": 9}}})
+    assert pod_usage(one) == {"cpu": 1000}
+    assert nonzero_usage(one) == (1000, 200 * MIB)
+
+
 def test_measure_is_all_of_them() -> None:
     plain = pod(container(cpu=1), container("d"))
     resized = pod(container(cpu=1), status={"containerStatuses": [running(actual={"cpu": 3})]})
     levelled = pod(container(), resources={"requests": {"cpu": "2"}})
-    for one in (plain, resized, levelled):
+    full = pod(container(cpu=1, memory=5), initContainers=[container("i", cpu=2, memory=0)], resources={})
+    for one in (plain, resized, levelled, full):
         amounts = measure(one)
         assert amounts.requests == pod_requests(one)
         assert amounts.usage == pod_usage(one)

@@ -18,7 +18,6 @@ from pilotage.localcluster.rest.errors import RestError
 
 Tree = dict[str, Any]
 KIND = {kind.resource: kind for kind in KINDS}
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TEMPLATE = {
     "metadata": {"labels": {"app": "a"}},
     "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": "1024Mi"}}}]},
@@ -270,82 +269,63 @@ def test_value_of_a_priority_class_stays() -> None:
     assert fields(caught.value) == ["value"]
 
 
-# Pod updates
-
-
-def pod(**spec: Any) -> Tree:
-    containers = [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}]
-    tree = {"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": containers, **spec}}
-    return made("pods", tree)
-
-
-def updated(old: Tree, **spec: Any) -> Tree:
-    new = deepcopy(old)
-    for key, value in spec.items():
-        if value is None:
-            new["spec"].pop(key, None)
-        else:
-            new["spec"][key] = value
-    return change("pods", old, new)
-
-
-def affinity(*requirements: Tree) -> Tree:
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": list(requirements)}]}}}
-
-
-A = {"key": "a", "operator": "Exists"}
-B = {"key": "b", "operator": "Exists"}
-
-
-def test_allowed_pod_updates() -> None:
-    old = pod()
-    image = deepcopy(old["spec"]["containers"])
-    image[0]["image"] = "i:2"
-    updated(old, containers=image)
-    updated(old, activeDeadlineSeconds=10)
-    updated(pod(activeDeadlineSeconds=10), activeDeadlineSeconds=5)
-    updated(old, tolerations=[*old["spec"]["tolerations"], {"key": "new", "operator": "Exists"}])
-    gated = pod(schedulingGates=[{"name": "a"}, {"name": "b"}])
-    updated(gated, schedulingGates=[{"name": "b"}])
-    updated(gated, schedulingGates=None)
-    updated(gated, nodeSelector={"x": "y"})
-    updated(gated, affinity=affinity(A))
-    updated(pod(schedulingGates=[{"name": "a"}], affinity=affinity(A)), affinity=affinity(A, B))
+# Small defaults
 
 
 @pytest.mark.parametrize(
-    ("old", "spec"),
+    ("resource", "tree", "path", "value"),
     [
-        ({}, {"nodeName": "n1"}),
-        ({}, {"priority": 5}),
-        ({}, {"nodeSelector": {"x": "y"}}),
-        ({}, {"affinity": affinity(A)}),
-        ({}, {"schedulingGates": [{"name": "new"}]}),
-        ({}, {"tolerations": []}),
-        ({}, {"containers": [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "2"}}}]}),
-        ({}, {"terminationGracePeriodSeconds": 1}),
-        ({"activeDeadlineSeconds": 5}, {"activeDeadlineSeconds": 10}),
-        ({"activeDeadlineSeconds": 5}, {"activeDeadlineSeconds": None}),
-        ({"schedulingGates": [{"name": "a"}], "nodeSelector": {"x": "y"}}, {"nodeSelector": {"x": "z"}}),
-        ({"schedulingGates": [{"name": "a"}], "affinity": affinity(A, B)}, {"affinity": affinity(A)}),
-        ({"schedulingGates": [{"name": "a"}]}, {"hostNetwork": True}),
+        ("secrets", {}, ("type",), "Opaque"),
+        ("endpoints", {"subsets": [{"ports": [{"port": 1}]}]}, ("subsets", 0, "ports", 0, "protocol"), "TCP"),
+        (
+            "daemonsets.apps",
+            {"spec": WORKLOAD},
+            ("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),
+            1,
+        ),
+        ("replicationcontrollers", {"spec": {"template": TEMPLATE}}, ("spec", "selector"), {"app": "a"}),
+        ("horizontalpodautoscalers.autoscaling", {}, ("spec", "minReplicas"), 1),
+        ("csidrivers.storage.k8s.io", {}, ("spec", "attachRequired"), True),
+        (
+            "services",
+            {"spec": {"ports": [{"port": 1}], "type": "LoadBalancer"}},
+            ("spec", "allocateLoadBalancerNodePorts"),
+            True,
+        ),
+        (
+            "services",
+            {"spec": {"ports": [{"port": 1}], "sessionAffinity": "ClientIP"}},
+            ("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"),
+            10800,
+        ),
     ],
 )
-def test_refused_pod_updates(old: Tree, spec: Tree) -> None:
+def test_small_defaults(resource: str, tree: Tree, path: tuple[str | int, ...], value: Any) -> None:
+    found: Any = made(resource, tree)
+    for step in path:
+        found = found[step]
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("resource", "tree", "field"),
+    [
+        ("persistentvolumeclaims", {"spec": {}}, "spec.resources[storage]"),
+        ("persistentvolumes", {"spec": {}}, "spec.capacity"),
+        ("poddisruptionbudgets.policy", {"spec": {"minAvailable": 1, "maxUnavailable": 1}}, "spec"),
+        ("daemonsets.apps", {"spec": {**WORKLOAD, "selector": None}}, "spec.selector"),
+        ("replicationcontrollers", {"spec": {"template": TEMPLATE, "replicas": -1}}, "spec.replicas"),
+        ("limitranges", {"spec": {"limits": [{"max": {"cpu": "x"}}]}}, "spec.limits[0].max[cpu]"),
+        ("csistoragecapacities.storage.k8s.io", {"capacity": "x"}, "capacity"),
+        ("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "a/b"}}, "metadata.name"),
+    ],
+)
+def test_small_refusals(resource: str, tree: Tree, field: str) -> None:
+    assert field in fields(refusal(resource, tree))
+
+
+def test_storage_class_stays() -> None:
+    old = made("storageclasses.storage.k8s.io", {"provisioner": "p"})
     with pytest.raises(RestError) as caught:
-        updated(pod(**old), **spec)
-    assert caught.value.code == 422
-
-
-def test_refusal_says_what_may_change() -> None:
-    with pytest.raises(RestError, match="pod updates may not change fields other than") as caught:
-        updated(pod(), hostname="h")
-    assert "hostname" in caught.value.message
-
-
-def test_left_out_fields_that_the_server_set_are_no_change() -> None:
-    old = pod()
-    new = deepcopy(old)
-    for key in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount", "dnsPolicy"):
-        del new["spec"][key]
-    assert change("pods", old, new) == old
+        change("storageclasses.storage.k8s.io", old, {**deepcopy(old), "provisioner": "q"})
+    assert fields(caught.value) == ["provisioner"]
