@@ -11,7 +11,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any
@@ -23,6 +23,7 @@ from pilotage.framework.plugin import MAX_PERMIT_SECONDS, PermitResult
 from pilotage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from pilotage.scheduling.bindingrecord import Binding
 from pilotage.scheduling.cluster_events import pod_deleted
+from pilotage.scheduling.deadlines import Deadlines
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import Failed, FailureHandler
 from pilotage.scheduling.messages import CallFinished, PermitResolved, StepFinished
@@ -51,6 +52,8 @@ class Bindings:
         # Step or ticket -> the binding that waits for it.
         self._steps: dict[int, Binding] = {}
         self._tickets: dict[int, Binding] = {}
+        # (UID, Permit plugin) of every wait.
+        self._waits: Deadlines[tuple[str, str]] = Deadlines()
         # PostBind steps: nobody waits for them, a failure is logged.
         self._post_steps: dict[int, str] = {}
 
@@ -104,6 +107,8 @@ class Bindings:
         del self._by_uid[binding.uid]
         self._steps.pop(binding.step, None)
         self._tickets.pop(binding.ticket, None)
+        for plugin in binding.waits:
+            self._waits.remove((binding.uid, plugin))
 
     def _fail(self, binding: Binding, status: Status) -> None:
         binding.move(Step.FAIL)
@@ -187,7 +192,8 @@ class Bindings:
         answer = result if isinstance(result, PermitResult) else PermitResult(result)
         if isinstance(answer.status, Status) and answer.status.code is Code.WAIT:
             timeout = min(answer.timeout, MAX_PERMIT_SECONDS)
-            binding.waits[plugin] = (self._state.now + timeout, timeout)
+            binding.waits[plugin] = timeout
+            self._waits.set((binding.uid, plugin), self._state.now + timeout)
         else:
             self._take_status(binding, plugin, "Permit", answer.status)
 
@@ -268,27 +274,27 @@ class Bindings:
             self._fail(binding, status.by(event.plugin))
             return
         del binding.waits[event.plugin]
+        self._waits.remove((event.uid, event.plugin))
         if binding.stage is Stage.WAITING and not binding.waits:
             self._allowed(binding)
             self._go_on(binding)
 
     def expire(self) -> None:
         """Rejects pods whose Permit plugins took too long."""
-        for binding in self._waiting():
-            plugin, (deadline, timeout) = binding.next_deadline()
-            if deadline <= self._state.now:
-                text = f"rejected due to timeout after waiting {duration(timeout)} at plugin {plugin}"
+        for uid, plugin in self._waits.pop_due(self._state.now):
+            binding = self._by_uid.get(uid)
+            if binding is not None and plugin in binding.waits:
+                timeout = duration(binding.waits[plugin])
+                text = f"rejected due to timeout after waiting {timeout} at plugin {plugin}"
                 self._fail(binding, unschedulable(text).by(plugin))
 
     def next_deadline(self) -> float | None:
-        return min((binding.next_deadline()[1][0] for binding in self._waiting()), default=None)
-
-    def _waiting(self) -> Collection[Binding]:
-        return [binding for binding in self._by_uid.values() if binding.waits]
+        return self._waits.next()
 
     @property
     def waiting_permits(self) -> int:
-        return len(self._waiting())
+        """Pods that a Permit plugin keeps waiting; computed."""
+        return sum(1 for binding in self._by_uid.values() if binding.waits)
 
     # -- success ---------------------------------------------------------------------------------
 
@@ -344,6 +350,8 @@ class Bindings:
         for uid, binding in self._by_uid.items():
             assert binding.uid == uid
             binding.check_invariants()
+            assert all((uid, plugin) in self._waits for plugin in binding.waits)
+        assert len(self._waits) == sum(len(binding.waits) for binding in self._by_uid.values())
 
 
 def _same(awaitable: Awaitable[Any]) -> Awaitable[Any]:

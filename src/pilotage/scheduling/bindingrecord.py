@@ -24,8 +24,8 @@ class Binding:
     stage: Stage = Stage.ASSUMED
     # Number of the next plugin at the present point.
     position: int = 0
-    # Plugins that said Wait at Permit -> (deadline, timeout), until they allow the pod.
-    waits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Plugins that said Wait at Permit -> their timeout in seconds, until they allow the pod.
+    waits: dict[str, float] = field(default_factory=dict)
     # What is outstanding: a plugin's step or the bind call's ticket, at most one of them; 0 for none.
     step: int = 0
     ticket: int = 0
@@ -75,10 +75,6 @@ class Binding:
         plugin, self.waiting_plugin = self.waiting_plugin, ""
         self.step = self.ticket = 0
         return plugin
-
-    def next_deadline(self) -> tuple[str, tuple[float, float]]:
-        """The Permit plugin whose time is over first."""
-        return min(self.waits.items(), key=lambda item: (item[1][0], item[0]))
 
     def check_invariants(self) -> None:
         assert self.stage not in _FINAL, self.stage

@@ -18,6 +18,7 @@ from pilotage.framework.profile import Profile
 from pilotage.framework.status import error
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.bindingrecord import Binding
+from pilotage.scheduling.deadlines import Deadlines
 from pilotage.scheduling.decide import Asker, AskFailedError, Deciding, Question, decide
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import Failed, FailureHandler
@@ -39,7 +40,6 @@ class Attempt:
     profile: Profile
     deciding: Deciding
     ask: int = 0
-    deadline: float = 0.0
 
 
 class Cycles:
@@ -58,6 +58,7 @@ class Cycles:
         # Parked decisions by the number of their ask, and by UID.
         self._by_ask: dict[int, Attempt] = {}
         self._by_uid: dict[str, Attempt] = {}
+        self._deadlines: Deadlines[int] = Deadlines()
 
     def __len__(self) -> int:
         return len(self._by_ask)
@@ -111,14 +112,16 @@ class Cycles:
             self._park(attempt, question)
 
     def _park(self, attempt: Attempt, question: Question) -> None:
-        attempt.deadline = self._state.now + question.timeout
-        attempt.ask = self._state.outbox.ask(question.request, attempt.deadline)
+        deadline = self._state.now + question.timeout
+        attempt.ask = self._state.outbox.ask(question.request, deadline)
+        self._deadlines.set(attempt.ask, deadline)
         self._by_ask[attempt.ask] = attempt
         self._by_uid[attempt.pod.uid] = attempt
         self._state.tell(attempt.pod.uid, f"asked outside (ask {attempt.ask})")
 
     def _unpark(self, ask: int) -> Attempt | None:
         attempt = self._by_ask.pop(ask, None)
+        self._deadlines.remove(ask)
         if attempt is not None:
             del self._by_uid[attempt.pod.uid]
             attempt.ask = 0
@@ -146,12 +149,11 @@ class Cycles:
 
     def expire(self) -> None:
         """Fails the asks that are overdue."""
-        overdue = [ask for ask, attempt in self._by_ask.items() if attempt.deadline <= self._state.now]
-        for ask in overdue:
+        for ask in self._deadlines.pop_due(self._state.now):
             self.ask_failed(AskFailed(ask, "no answer in time"))
 
     def next_deadline(self) -> float | None:
-        return min((attempt.deadline for attempt in self._by_ask.values()), default=None)
+        return self._deadlines.next()
 
     def abandon(self, uid: str) -> None:
         """The pod is gone or was bound by someone: its decision is not wanted any more."""
@@ -213,5 +215,6 @@ class Cycles:
     def check_invariants(self) -> None:
         assert {attempt.pod.uid for attempt in self._by_ask.values()} == set(self._by_uid)
         assert all(ask == attempt.ask for ask, attempt in self._by_ask.items())
+        assert all(ask in self._deadlines for ask in self._by_ask)
         for uid in self._by_uid:
             assert not self._state.cluster.is_assumed(uid)
