@@ -22,12 +22,12 @@ from pilotage.localcluster.store import Tree
 
 _POD = {kind.resource: kind for kind in KINDS}["pods"]
 
-__all__ = ["SYSTEM_PRIORITY_CLASSES", "prepare_create", "prepare_status", "prepare_update"]
+__all__ = ["SYSTEM_PRIORITY_CLASSES", "check_form", "prepare_create", "prepare_status", "prepare_update"]
 
 
 def prepare_create(kind: Kind, tree: Tree, priority_classes: Sequence[Tree] = ()) -> None:
     """A new object with its final name. `priority_classes`: those stored now. Raises RestError."""
-    _clean(kind, tree)
+    check_form(kind, tree)
     if kind.resource == "pods":
         complete_pod(tree, priority_classes)
         tree["status"] = new_status(tree)
@@ -40,7 +40,7 @@ def prepare_create(kind: Kind, tree: Tree, priority_classes: Sequence[Tree] = ()
 
 def prepare_update(kind: Kind, old: Tree, new: Tree) -> None:
     """The whole object that is to replace `old`. Raises RestError."""
-    _clean(kind, new)
+    check_form(kind, new)
     _carry_over(kind, old, new)
     apply_defaults(kind, new)
     causes = update_causes(kind.resource, old, new)
@@ -49,12 +49,13 @@ def prepare_update(kind: Kind, old: Tree, new: Tree) -> None:
 
 def prepare_status(kind: Kind, tree: Tree) -> None:
     """An object whose status was written. Raises RestError."""
-    _clean(kind, tree)
+    check_form(kind, tree)
     if kind.resource == "nodes":
         default_node_status(tree)
 
 
-def _clean(kind: Kind, tree: Tree) -> None:
+def check_form(kind: Kind, tree: Tree) -> None:
+    """Drops nulls, refuses wrong types (400) and bad quantities (422), writes the others canonically."""
     prune_nulls(tree)
     _check_types(kind, kind, tree, "")
     template = child(child(tree, "spec"), "template") if kind is not _POD else None
