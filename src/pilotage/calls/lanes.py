@@ -128,10 +128,13 @@ class LaneBook:
 
     def check(self) -> None:
         counted = dict.fromkeys(Lane, 0)
+        later = set(self._later)
+        ready = {lane: set(heap) for lane, heap in self._ready.items()}
         for key, place in self._places.items():
             counted[place.lane] += 1
-            entry = (place.due, place.sequence, key)
-            found = entry in self._later if place.due else entry[1:] in self._ready[place.lane]
+            found = (place.sequence, key) in ready[place.lane]
+            if place.due:
+                found = (place.due, place.sequence, key) in later
             assert found, f"{key} is in no heap"
         assert counted == self._count, f"counts {self._count}, found {counted}"
         assert all(n >= 0 for n in self.in_flight.values()), self.in_flight

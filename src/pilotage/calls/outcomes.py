@@ -92,7 +92,7 @@ class Conclusion:
 
     def _rebase(self, verdict: Rebase) -> Ended:
         wish, slot = self.wish, self.slot
-        if wish.tries >= wish.kind.retry.tries:
+        if verdict.object is None and wish.tries >= wish.kind.retry.tries:
             return self._end(Outcome(CallResult.FAILED, verdict.error, verdict.status, verdict.reason))
         wish.not_before = self.now
         has_newer = slot.learn(verdict.object) or _was_overtaken(slot)

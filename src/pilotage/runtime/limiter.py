@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import math
 
+# Epoch seconds as floats are exact to about 0.2 us: a token that is there but for this counts, and no wait
+# is so short that the clock may not move; so waiting for a token always ends.
+_ROUNDING = 1e-3
+_SHORTEST_WAIT = 1e-4
+
 
 class TokenBucket:
     """`qps` tokens a second, at most `burst` saved up. A rate of 0 or less: no limit."""
@@ -23,8 +28,7 @@ class TokenBucket:
         """Requests that may go at once; None: any number."""
         if self.is_unlimited:
             return None
-        # A token that is there but for rounding counts, so that waiting for it always ends.
-        return math.floor(self._level(now) + 1e-9)
+        return math.floor(self._level(now) + _ROUNDING)
 
     def spend(self, count: int, now: float) -> None:
         if not self.is_unlimited:
@@ -35,7 +39,7 @@ class TokenBucket:
         if self.is_unlimited:
             return 0.0
         missing = min(count, self.burst) - self._level(now)
-        return max(0.0, missing / self.qps)
+        return 0.0 if missing <= _ROUNDING else max(missing / self.qps, _SHORTEST_WAIT)
 
     def _level(self, now: float) -> float:
         if self._at is None or now <= self._at:
