@@ -142,15 +142,17 @@ class _Attempt:
     askers: Sequence[Asker]
     view: NodeView = field(init=False)
     failures: NodeFailures = field(init=False)
+    n_nodes: int = field(init=False)  # when the attempt began
     has_asked: bool = False
     evaluated: int = 0
 
     def __post_init__(self) -> None:
         self.view = self.cluster.nodes
         self.failures = NodeFailures(self.view, self.pod)
+        self.n_nodes = self.view.n_nodes
 
     def run(self) -> Deciding:
-        if not self.view.n_nodes:
+        if not self.n_nodes:
             status = unresolvable(NO_NODES)
             return Decision(self.cycle, status, message=NO_NODES, clears_nomination=True)
         outcome = self.profile.run_pre_filter(self.cycle, self.pod, self.view)
@@ -316,11 +318,11 @@ class _Attempt:
             return self._failed(outcome.status)
         self.failures.absent = outcome.status
         self.failures.unschedulable_plugins.update(outcome.narrowed_by)
-        message = pre_filter_message(self.view.n_nodes, outcome.status)
+        message = pre_filter_message(self.n_nodes, outcome.status)
         return self._rejected(outcome.status, message)
 
     def _unschedulable(self) -> Decision:
-        message = histogram_message(self.view.n_nodes, self.failures)
+        message = histogram_message(self.n_nodes, self.failures)
         return self._rejected(Status(Code.UNSCHEDULABLE, (message,)), message)
 
     def _rejected(self, status: Status, message: str) -> Decision:
