@@ -12,11 +12,12 @@ Laws:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
+from pilotage.state.label_index import PodsByLabels, TermsByDemand
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.term_values import Term
 from pilotage.state.view import Int32
@@ -64,9 +65,8 @@ class TermCounts:
         self._signatures: dict[tuple[str, bool, frozenset[tuple[str, str]]], Signature] = {}
         self._by_namespace: dict[str, dict[Signature, None]] = {}
         self._kept: OrderedDict[Term, _Kept] = OrderedDict()  # least recently used first
-        # A kept term is in exactly one of these two: by the namespaces it names, or selecting them.
-        self._named: dict[str, dict[_Kept, None]] = {}
-        self._selecting: dict[_Kept, None] = {}
+        self._demands: TermsByDemand[_Kept] = TermsByDemand()  # every kept term, by its first clause
+        self._offers: PodsByLabels[Signature] = PodsByLabels()  # every signature
         self._matrix: Int32 = np.zeros((8, 8), np.int32)
         self._free = list(range(7, -1, -1))
 
@@ -150,7 +150,8 @@ class TermCounts:
             signature = Signature(info.namespace, dict(info.labels), info.is_terminating)
             self._signatures[key] = signature
             self._by_namespace.setdefault(info.namespace, {})[signature] = None
-            for kept in (*self._named.get(info.namespace, ()), *self._selecting):
+            self._offers.add(signature, info.namespace, signature.labels)
+            for kept in self._demands.candidates(info.namespace, signature.labels):
                 if self._matches(kept.term, signature):
                     self._link(signature, kept)
         return signature
@@ -161,6 +162,7 @@ class TermCounts:
         del self._signatures[key]
         for kept in signature.terms:
             del kept.signatures[signature]
+        self._offers.discard(signature, signature.namespace, signature.labels)
         group = self._by_namespace[signature.namespace]
         del group[signature]
         if not group:
@@ -179,9 +181,8 @@ class TermCounts:
             self._resize(2 * self._matrix.shape[0], self._matrix.shape[1])
         kept = _Kept(term, self._free.pop())
         self._kept[term] = kept
-        for group in self._groups(kept):
-            group[kept] = None
-        for signature in self._candidates(term):
+        self._demands.add(kept, term.clauses[0])
+        for signature in self._offers.candidates(term.clauses[0]):
             if self._matches(term, signature):
                 self._link(signature, kept)
         return kept
@@ -191,24 +192,9 @@ class TermCounts:
         for signature in kept.signatures:
             del signature.terms[kept]
             _renumber(signature)
-        for group in self._groups(kept):
-            del group[kept]
-        for name in kept.term.named or ():
-            if not self._named[name]:
-                del self._named[name]
+        self._demands.discard(kept, kept.term.clauses[0])
         self._matrix[kept.slot] = 0
         self._free.append(kept.slot)
-
-    def _groups(self, kept: _Kept) -> list[dict[_Kept, None]]:
-        names = kept.term.named
-        if names is None:
-            return [self._selecting]
-        return [self._named.setdefault(name, {}) for name in names]
-
-    def _candidates(self, term: Term) -> Iterable[Signature]:
-        if term.named is None:
-            return self._signatures.values()
-        return [s for name in term.named for s in self._by_namespace.get(name, ())]
 
     def _link(self, signature: Signature, kept: _Kept) -> None:
         signature.terms[kept] = None

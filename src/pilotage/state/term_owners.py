@@ -10,11 +10,12 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
+from pilotage.state.label_index import PodsByLabels, TermsByDemand
 from pilotage.state.pod_terms import affinity_of
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.term_values import OwnedTerm, OwnerKind
@@ -75,9 +76,10 @@ class _Owned:
 class _Audience:
     """Pods of one namespace and one set of labels, and the owned terms that match them."""
 
-    __slots__ = ("labels", "matching")
+    __slots__ = ("labels", "matching", "namespace")
 
-    def __init__(self, labels: Mapping[str, str]) -> None:
+    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
+        self.namespace = namespace
         self.labels = labels
         self.matching: dict[_Owned, None] = {}
 
@@ -91,6 +93,8 @@ class TermOwners:
         self._owned: dict[OwnedTerm, _Owned] = {}
         self._audiences: dict[str, dict[frozenset[tuple[str, str]], _Audience]] = {}
         self._n_audiences = 0
+        self._demands: TermsByDemand[_Owned] = TermsByDemand()  # every owned term
+        self._offers: PodsByLabels[_Audience] = PodsByLabels()  # every audience
 
     @property
     def n_terms(self) -> int:
@@ -103,8 +107,7 @@ class TermOwners:
         for owned in affinity_of(info).owned:
             record = self._owned.get(owned)
             if record is None:
-                record = self._owned[owned] = _Owned(owned)
-                self._tell(record)
+                record = self._appear(owned)
             record.change(row, +1)
 
     def pod_removed(self, row: int, info: PodInfo) -> None:
@@ -113,13 +116,13 @@ class TermOwners:
             record = self._owned[owned]
             record.change(row, -1)
             if not record.rows:
-                del self._owned[owned]
-                for _, audience in self._audiences_of(owned):
-                    audience.matching.pop(record, None)
+                self._vanish(record)
 
     def namespace_changed(self, name: str) -> None:
         """The labels of a namespace are different from before."""
-        self._n_audiences -= len(self._audiences.pop(name, ()))
+        for audience in self._audiences.pop(name, {}).values():
+            self._offers.discard(audience, name, audience.labels)
+            self._n_audiences -= 1
 
     def sums(self, info: PodInfo, factors: Mapping[OwnerKind, int]) -> dict[str, Int64]:
         """Topology key -> [n_rows] sum of factor x weight over the owners of terms that match the pod.
@@ -138,10 +141,10 @@ class TermOwners:
 
     def check(self) -> None:
         """Raises AssertionError where a cached answer differs from one from scratch."""
-        for name, group in self._audiences.items():
+        for group in self._audiences.values():
             for audience in group.values():
-                expected = {r for r in self._owned.values() if self._matches(r.owned, name, audience)}
-                assert set(audience.matching) == expected, (name, audience.labels)
+                expected = {r for r in self._owned.values() if self._matches(r.owned, audience)}
+                assert set(audience.matching) == expected, (audience.namespace, audience.labels)
         assert sum(map(len, self._audiences.values())) == self._n_audiences
         for record in self._owned.values():
             assert record.rows, record.owned
@@ -159,25 +162,31 @@ class TermOwners:
     def _new_audience(self, info: PodInfo, key: frozenset[tuple[str, str]]) -> _Audience:
         if self._n_audiences >= _MAX_AUDIENCES:
             self._audiences.clear()
+            self._offers.clear()
             self._n_audiences = 0
-        audience = _Audience(dict(info.labels))
-        for record in self._owned.values():
-            if self._matches(record.owned, info.namespace, audience):
+        audience = _Audience(info.namespace, dict(info.labels))
+        for record in self._demands.candidates(info.namespace, audience.labels):
+            if self._matches(record.owned, audience):
                 audience.matching[record] = None
         self._audiences.setdefault(info.namespace, {})[key] = audience
+        self._offers.add(audience, info.namespace, audience.labels)
         self._n_audiences += 1
         return audience
 
-    def _tell(self, record: _Owned) -> None:
-        for name, audience in self._audiences_of(record.owned):
-            if self._matches(record.owned, name, audience):
+    def _appear(self, owned: OwnedTerm) -> _Owned:
+        record = self._owned[owned] = _Owned(owned)
+        self._demands.add(record, owned.clause)
+        for audience in self._offers.candidates(owned.clause):
+            if self._matches(owned, audience):
                 audience.matching[record] = None
+        return record
 
-    def _audiences_of(self, owned: OwnedTerm) -> Iterator[tuple[str, _Audience]]:
-        names: Iterable[str] | None = owned.term.named
-        for name in self._audiences if names is None else names:
-            for audience in self._audiences.get(name, {}).values():
-                yield name, audience
+    def _vanish(self, record: _Owned) -> None:
+        del self._owned[record.owned]
+        self._demands.discard(record, record.owned.clause)
+        for audience in self._offers.candidates(record.owned.clause):
+            audience.matching.pop(record, None)
 
-    def _matches(self, owned: OwnedTerm, namespace: str, audience: _Audience) -> bool:
+    def _matches(self, owned: OwnedTerm, audience: _Audience) -> bool:
+        namespace = audience.namespace
         return owned.clause.matches(namespace, self._namespace_labels.get(namespace), audience.labels)

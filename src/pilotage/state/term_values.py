@@ -59,12 +59,6 @@ class Term:
         """Whether namespace labels can change what it matches."""
         return any(clause.namespaces.selector is not None for clause in self.clauses)
 
-    @property
-    def named(self) -> frozenset[str] | None:
-        """The only namespaces it can match in; None when that depends on namespace labels."""
-        rules = [clause.namespaces for clause in self.clauses if clause.namespaces.selector is None]
-        return rules[0].names if rules else None
-
     def matches(self, namespace: str, namespace_labels: Labels | None, labels: Labels) -> bool:
         return all(clause.matches(namespace, namespace_labels, labels) for clause in self.clauses)
 
