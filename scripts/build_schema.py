@@ -1,4 +1,4 @@
-"""Write the compact schema of the served kinds (field names and types) from the official Python client's models.
+"""Write the compact schema of the served kinds (names and types) from the official Python client's models.
 
 Run it after an upgrade of the `kubernetes` development dependency:
     .venv/bin/python scripts/build_schema.py

@@ -7,7 +7,6 @@ Nothing here blocks: a watch sleeps on an event that is set when the store repor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from pilotage.api.wire import Request, Response
@@ -21,7 +20,7 @@ class Clock(Protocol):
 
 
 class OpenWatch:
-    """One client's watch. Iterate `batches` once; `close` ends it from the other side."""
+    """One client's watch. `close` ends it from any side, also while somebody waits for its lines."""
 
     def __init__(self, host: ApiHost, response: WatchResponse) -> None:
         self.response = response
@@ -29,20 +28,18 @@ class OpenWatch:
         self._host = host
         self._is_closed = False
 
-    async def batches(self) -> AsyncGenerator[list[bytes], None]:
-        """Lines as they come, until the server, the client or `close` ends it."""
-        try:
-            while not self._is_closed:
-                self.news.clear()
-                lines = self.response.poll(self._host.clock.time())
-                if lines:
-                    yield lines
-                elif self.response.is_closed:
-                    return
-                else:
-                    await self._wait()
-        finally:
-            self.end()
+    async def next_lines(self) -> list[bytes]:
+        """The next lines, as soon as there are some; empty: the watch has ended."""
+        while not self._is_closed:
+            self.news.clear()
+            lines = self.response.poll(self._host.clock.time())
+            if lines:
+                return lines
+            if self.response.is_closed:
+                break
+            await self._wait()
+        self.end()
+        return []
 
     def end(self) -> None:
         """Forget the watch. May be called twice."""

@@ -125,7 +125,7 @@ async def _stream(watch: OpenWatch, receive: Receive, send: Send) -> None:
     try:
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for lines in watch.batches():
+        while lines := await watch.next_lines():
             async with asyncio.timeout(_SEND_LIMIT):
                 await send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
         await send({"type": "http.response.body", "body": b""})

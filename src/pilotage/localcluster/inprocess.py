@@ -18,10 +18,9 @@ class _WatchStream:
 
     def __init__(self, watch: OpenWatch) -> None:
         self._watch = watch
-        self._batches = watch.batches()
 
     async def lines(self) -> AsyncIterator[bytes]:
-        async for batch in self._batches:
+        while batch := await self._watch.next_lines():
             for line in batch:
                 yield line[:-1]
 
@@ -30,7 +29,6 @@ class _WatchStream:
 
     async def close(self) -> None:
         self._watch.close()
-        await self._batches.aclose()
         self._watch.end()
 
 

@@ -1,4 +1,4 @@
-"""Request bodies: JSON or YAML to one tree, with the API's own words for what is wrong with them."""
+"""Request bodies: JSON, YAML or protobuf to one tree, with the API's words for what is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import msgspec
 import yaml
 
 from pilotage.api.kinds import Kind
-from pilotage.api.wire import Request
-from pilotage.localcluster.rest.errors import bad_request, unsupported_media
+from pilotage.api.wire import JSON, PROTOBUF, YAML, Request
+from pilotage.localcluster.rest import protobuf
+from pilotage.localcluster.rest.errors import RestError, bad_request, unsupported_media
 from pilotage.localcluster.store import Tree
 
-JSON = "application/json"
-YAML = "application/yaml"
-_ACCEPTED = (JSON, YAML)
+_ACCEPTED = (JSON, YAML, PROTOBUF)
 _decode_json = msgspec.json.Decoder().decode
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -49,6 +48,13 @@ def parse_yaml(body: bytes) -> object:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
 
 
+def _parse_protobuf(body: bytes) -> Tree:
+    try:
+        return protobuf.decode(body)
+    except protobuf.ProtobufError as error:
+        raise bad_request(f"couldn't read the protobuf body: {error}") from None
+
+
 def read_tree(request: Request) -> Tree:
     """The body as one object. Raises RestError 400 or 415."""
     media = media_type(request.content_type)
@@ -56,6 +62,8 @@ def read_tree(request: Request) -> Tree:
         tree = parse_json(request.body) if request.body else None
     elif media == YAML:
         tree = parse_yaml(request.body)
+    elif media == PROTOBUF:
+        tree = _parse_protobuf(request.body)
     else:
         raise unsupported_media(media, _ACCEPTED)
     if not isinstance(tree, dict):
@@ -73,7 +81,8 @@ def check_type(tree: Tree, kind: Kind, api_version: str, kind_name: str = "") ->
         )
     if tree.setdefault("apiVersion", api_version) != api_version:
         raise bad_request(
-            f"the API version in the data ({tree['apiVersion']}) does not match the expected API version ({api_version})"
+            f"the API version in the data ({tree['apiVersion']}) "
+            f"does not match the expected API version ({api_version})"
         )
 
 
@@ -89,9 +98,7 @@ def metadata_of(tree: Tree) -> Tree:
         if value is None:
             meta.pop(name, None)
         elif not isinstance(value, str):
-            raise bad_request(
-                f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.metadata.{name} of type string"
-            )
+            raise _wrong_type(name, value, "string")
     for name in ("labels", "annotations"):
         _check_string_map(meta, name)
     return meta
@@ -101,18 +108,19 @@ def _check_string_map(meta: Tree, name: str) -> None:
     value = meta.get(name)
     if value is None:
         meta.pop(name, None)
-    elif not isinstance(value, dict):
-        raise bad_request(
-            f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.metadata.{name} "
-            "of type map[string]string"
-        )
-    else:
-        for item in value.values():
-            if not isinstance(item, str):
-                raise bad_request(
-                    f"json: cannot unmarshal {_json_type(item)} into Go struct field ObjectMeta.metadata.{name} "
-                    "of type string"
-                )
+        return
+    if not isinstance(value, dict):
+        raise _wrong_type(name, value, "map[string]string")
+    for item in value.values():
+        if not isinstance(item, str):
+            raise _wrong_type(name, item, "string")
+
+
+def _wrong_type(name: str, value: object, expected: str) -> RestError:
+    return bad_request(
+        f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.metadata.{name} "
+        f"of type {expected}"
+    )
 
 
 def _json_type(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What is there before anybody created anything: system namespaces, priority classes, and what clients look up."""
+"""What is there before anybody created anything: namespaces, priority classes, what clients look up."""
 
 from __future__ import annotations
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pilotage.api.kinds import Kind
 from pilotage.api.wire import Request, Response
-from pilotage.localcluster.rest.errors import Cause, RestError, bad_request, invalid
+from pilotage.localcluster.rest.errors import Cause, RestError, bad_request
 from pilotage.localcluster.rest.ids import Ids
 from pilotage.localcluster.rest.negotiation import Form, negotiate
-from pilotage.localcluster.store import Record, Store, Tree, encode_tree
+from pilotage.localcluster.store import Store, Tree, encode_tree
 
 _TRUE = frozenset(("1", "t", "true"))
 _FALSE = frozenset(("0", "f", "false", ""))
@@ -28,6 +28,7 @@ class Call:
     now: float
     store: Store
     ids: Ids
+    warnings: list[str] = field(default_factory=list)  # what the answer warns of
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -97,13 +98,3 @@ def _option_error(subject: str, cause: Cause) -> RestError:
 
 def answer(tree: object, code: int = 200) -> Response:
     return Response(code, encode_tree(tree))
-
-
-def answer_record(record: Record, code: int = 200) -> Response:
-    return Response(code, record.body)
-
-
-def refuse(kind: Kind, name: str, causes: list[Cause]) -> None:
-    """Raises RestError 422 when there is any cause."""
-    if causes:
-        raise invalid(kind, name, causes)

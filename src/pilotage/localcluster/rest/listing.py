@@ -21,10 +21,9 @@ from pilotage.localcluster.rest.selection import Selection, selection_of
 from pilotage.localcluster.store import ExpiredError, FutureVersionError, Record, Snapshot
 
 _EXPIRED_TOKEN = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
-    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
-    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+    "The provided continue parameter is too old to display a consistent list result. "
+    "Start a new list without it, or go on with the continue token of this response: the rest of the list is "
+    "then the present one and may not fit the part that was shown."
 )
 _NOW = -1  # a token's version that means "whatever is there now"
 

@@ -1,7 +1,7 @@
 """PATCH in its four forms, each a function from the old tree to the new one.
 
-The patched object then takes the same path as a replaced one. A resourceVersion in the patch is an optimistic lock;
-without one the patch applies to whatever is there (nothing can come between: a request is one step).
+The patched object then takes the same path as a replaced one. A resourceVersion in the patch is an optimistic
+lock; without one the patch applies to whatever is there (nothing can come between: a request is one step).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pilotage.localcluster.rest import schema, strategic
 from pilotage.localcluster.rest.bodies import media_type, metadata_of, parse_json
 from pilotage.localcluster.rest.call import Call
 from pilotage.localcluster.rest.errors import RestError, bad_request, unsupported_media
+from pilotage.localcluster.rest.field_validation import check_fields
 from pilotage.localcluster.rest.rendering import shown_tree
 from pilotage.localcluster.rest.writing import answer_object, change, check_name, current, to_stored
 from pilotage.localcluster.store import Tree
@@ -38,6 +39,7 @@ def patch(call: Call) -> Response:
         raise bad_request("the patched object is no object")
     meta = metadata_of(patched)
     check_name(call, meta)
+    check_fields(call, patched)
     return answer_object(call, change(call, record, to_stored(call, patched)))
 
 

@@ -1,8 +1,8 @@
 """Strategic merge patches: a merge patch that knows which lists are keyed, plus its directives.
 
-Laws: null deletes; an object is merged field by field; a keyed list is merged item by item, every other list is replaced;
-directives (`$patch`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`) act and never
-stay in the result.
+Laws: null deletes; an object is merged field by field; a keyed list is merged item by item, every other list
+is replaced; directives (`$patch`, `$retainKeys`, `$setElementOrder/<f>`, `$deleteFromPrimitiveList/<f>`) act
+and never stay in the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is particular to a kind on the write path, as data. Defaults, admission and validation are in `admission`."""
+"""What is particular to a kind on the write path, as data. Defaults and validation are `admission`'s."""
 
 from __future__ import annotations
 

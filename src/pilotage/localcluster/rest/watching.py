@@ -1,9 +1,9 @@
 """Watches: what a client is told of changes, line by line.
 
 Laws: lines come in version order and each change is told once; a selector turns a change into ADDED,
-MODIFIED or DELETED for this watch; a bookmark promises that everything up to its version was told. Changes that
-all watches of one form see alike are encoded once. A watch that fell out of history ends with
-one ERROR line (410). Nothing here waits: the edge polls after the store said that there is news.
+MODIFIED or DELETED for this watch; a bookmark promises that everything up to its version was told. Changes
+that all watches of one form see alike are encoded once. A watch that fell out of history ends with one
+ERROR line (410). Nothing here waits: the edge polls after the store said that there is news.
 """
 
 from __future__ import annotations

@@ -20,8 +20,10 @@ from pilotage.localcluster.rest.errors import (
     invalid,
     invalid_value,
     not_found,
+    quoted,
     required_value,
 )
+from pilotage.localcluster.rest.field_validation import check_fields
 from pilotage.localcluster.rest.preconditions import check_uid, check_version
 from pilotage.localcluster.rest.rendering import object_bytes
 from pilotage.localcluster.rest.strategies import strategy_of
@@ -41,7 +43,10 @@ _GENERATED_BASE = 58
 
 
 def answer_object(call: Call, record: Record, code: int = 200) -> Response:
-    return Response(code, object_bytes(call.kind, record, call.form, call.now))
+    headers = (
+        {"warning": ", ".join(f"299 - {quoted(text)}" for text in call.warnings)} if call.warnings else {}
+    )
+    return Response(code, object_bytes(call.kind, record, call.form, call.now), headers)
 
 
 def current(call: Call) -> Record:
@@ -57,6 +62,7 @@ def read_object(call: Call) -> Tree:
     tree = read_tree(call.request)
     check_type(tree, call.kind, call.kind.api_version)
     metadata_of(tree)
+    check_fields(call, tree)
     return to_stored(call, tree)
 
 
@@ -174,7 +180,8 @@ def check_name(call: Call, meta: Tree) -> None:
     namespace = meta.get("namespace") or call.namespace
     if namespace != call.namespace:
         raise bad_request(
-            f"the namespace of the object ({namespace}) does not match the namespace on the URL ({call.namespace})"
+            f"the namespace of the object ({namespace}) "
+            f"does not match the namespace on the URL ({call.namespace})"
         )
     if call.namespace:
         meta["namespace"] = namespace

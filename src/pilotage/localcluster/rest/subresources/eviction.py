@@ -87,7 +87,7 @@ def _is_free(budget: Tree, pod: Tree) -> bool:
         return True
     status = budget.get("status") or {}
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
-    return healthy >= desired > 0
+    return bool(healthy >= desired > 0)
 
 
 def _is_ready(pod: Tree) -> bool:
