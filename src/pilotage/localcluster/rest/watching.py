@@ -9,6 +9,7 @@ ERROR line (410). Nothing here waits: the edge polls after the store said that t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from pilotage.api.kinds import Kind
 from pilotage.api.wire import INITIAL_EVENTS_END, JSON, bookmark_frame, watch_frame
@@ -155,7 +156,7 @@ class WatchResponse:
         last = self._ends_at - _LAST_BOOKMARK
         if now < last:
             return min(now + _BOOKMARK_EVERY, last)
-        return self._ends_at
+        return self._ends_at if now < self._ends_at else inf  # the one at the end is the last
 
 
 def _under_version(record: Record, version: int) -> Record:
