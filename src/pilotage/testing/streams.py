@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from enum import Enum
 
+from pilotage.client.lines import closed_at_end
 from pilotage.client.transport import Stream, TransportError
 
 
@@ -102,11 +103,12 @@ class ControlledStream:
     async def _relay(self) -> None:
         end = End.CLOSED
         try:
-            async for line in self._inner.lines():
-                self._deliver(line)
-                if not self._count_down():
-                    end = End.CUT
-                    break
+            async with closed_at_end(self._inner.lines()) as lines:
+                async for line in lines:
+                    self._deliver(line)
+                    if not self._count_down():
+                        end = End.CUT
+                        break
         except TransportError:
             end = End.CUT
         finally:

@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 EPOCH = 1_700_000_000.0  # 2023-11-14T22:13:20Z: where virtual time starts
 CALLBACKS_PER_INSTANT = 1_000_000
+INSTANT_SECONDS = 0.001
 
 
 class VirtualTimeError(RuntimeError):
@@ -68,7 +69,10 @@ class VirtualLoop(BaseEventLoop):
         self._max_callbacks = max_callbacks
         self._max_per_instant = max_callbacks_per_instant
         self.callbacks = 0
-        self._callbacks_at_instant = 0  # callbacks since time last moved
+        self._instant = 0.0  # when counting began; timers a hair apart count as one instant
+        self._callbacks_at_instant = 0
+        # Asked whenever nothing is ready, before time moves; True stops the loop.
+        self.stop_when: Callable[[], bool] | None = None
 
     def time(self) -> float:
         return self._now
@@ -91,9 +95,11 @@ class VirtualLoop(BaseEventLoop):
         self._callbacks_at_instant = 0
 
     def _idle(self, timeout: float | None) -> None:
-        if timeout is None:
+        if timeout != 0 and self.stop_when is not None and self.stop_when():
+            self.stop()
+        elif timeout is None:
             raise WaitsForEverError(f"nothing left to happen at t={self._now:g} s\n{describe_tasks(self)}")
-        if timeout > 0:
+        elif timeout > 0:
             self._jump()
         self._count(len(self._ready))
 
@@ -102,7 +108,9 @@ class VirtualLoop(BaseEventLoop):
         if self._max_seconds is not None and due > self._max_seconds:
             raise OutOfVirtualTimeError(f"limit of {self._max_seconds:g} virtual seconds passed")
         self._now = max(self._now, due)
-        self._callbacks_at_instant = 0
+        if self._now - self._instant >= INSTANT_SECONDS:
+            self._instant = self._now
+            self._callbacks_at_instant = 0
 
     def _count(self, ready: int) -> None:
         self.callbacks += ready
