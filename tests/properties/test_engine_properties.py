@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -309,4 +310,4 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 EngineMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
-TestEngine = EngineMachine.TestCase
+TestEngine = pytest.mark.slow(EngineMachine.TestCase)

@@ -165,6 +165,11 @@ class Engine:
     def position(self, uid: str) -> Position:
         return self._state.queue.position(uid)
 
+    def waits_on(self, uid: str) -> frozenset[str]:
+        """The plugins whose events may move a parked pod: who gates it, else who rejected it last."""
+        record = self._state.queue.get(uid)
+        return frozenset(record.waits_on) if record is not None else frozenset()
+
     def story(self, uid: str) -> tuple[StoryEntry, ...]:
         """What happened to a pod, oldest first; empty for a pod that is gone."""
         return self._state.stories.of(uid)

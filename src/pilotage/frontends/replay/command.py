@@ -12,6 +12,7 @@ import rich_click as click
 
 from pilotage.framework.settings import ProfileSettings
 from pilotage.frontends.replay.compare import Result, replay_scenario
+from pilotage.frontends.replay.hints import replay_hint
 from pilotage.frontends.replay.report import as_json, count_line, failure_block, summary_lines
 from pilotage.frontends.replay.scenarios import Scenario, ScenarioError, read_scenarios
 from pilotage.runtime.config import default_settings
@@ -35,22 +36,22 @@ def replay(files: tuple[Path, ...], families: tuple[str, ...], names: tuple[str,
     """Decide recorded scenarios again and compare with what kube-scheduler decided.
 
     Compared are the feasible nodes, every plugin's score on every node, the totals, the winner, and the texts
-    of condition and events. Exit status 1 if any scenario failed, 2 for files that cannot be read.
+    of condition and events; for event hints, whether a request wakes the pod, and under which event. Exit
+    status 1 if any scenario failed, 2 for files that cannot be read.
 
     Example: `pilotage replay decisions.jsonl --family spread --name 'spread-11*'`
     """
     chosen = _selected(_read(files), families, names)
-    hints = [scenario for scenario in chosen if scenario.is_hint]
     results = []
-    for result in _replayed([scenario for scenario in chosen if not scenario.is_hint]):
+    for result in _replayed(chosen):
         results.append(result)
         if output == "text" and not result.has_passed:
             click.echo(failure_block(result) + "\n")
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(as_json(results, hints))))
+        click.echo(msgspec.json.format(msgspec.json.encode(as_json(results))))
         click.echo(count_line(results), err=True)
     else:
-        click.echo("\n".join(summary_lines(results, hints)))
+        click.echo("\n".join(summary_lines(results)))
     if not all(result.has_passed for result in results):
         raise SystemExit(1)
 
@@ -80,7 +81,8 @@ def _replayed(scenarios: Sequence[Scenario]) -> Iterator[Result]:
     settings, registry = default_profile(), build_registry()
     reported = time.monotonic()
     for number, scenario in enumerate(scenarios, start=1):
-        yield replay_scenario(scenario, settings, registry)
+        replay_one = replay_hint if scenario.is_hint else replay_scenario
+        yield replay_one(scenario, settings, registry)
         if time.monotonic() - reported >= _PROGRESS_SECONDS:
             reported = time.monotonic()
             click.echo(f"replayed {number} of {len(scenarios)}", err=True)

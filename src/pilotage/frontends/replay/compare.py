@@ -39,6 +39,8 @@ class Aspect(Enum):
     WINNER = "winner"
     CONDITION = "condition"
     EVENTS = "events"
+    MOVED = "moved"
+    LABEL = "label of the event"
     ERROR = "error"
 
 
@@ -47,6 +49,7 @@ class Limit(Enum):
 
     TEXT = "condition and event texts compared up to the preemption suffix"
     PREEMPTION = "victims, nomination and the later binding not compared"
+    NOT_BUILT = "nothing compared and not counted: the plugin that rejects the pod is not built yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,10 @@ class Result:
     @property
     def has_passed(self) -> bool:
         return not self.mismatches
+
+    @property
+    def is_compared(self) -> bool:
+        return Limit.NOT_BUILT not in self.limits
 
 
 def replay_scenario(scenario: Scenario, settings: ProfileSettings, registry: Registry) -> Result:

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 from pilotage.frontends.replay.compare import Aspect, Limit, Mismatch, Result
-from pilotage.frontends.replay.scenarios import Scenario
 
 
 def failure_block(result: Result) -> str:
@@ -40,31 +39,36 @@ def _shown(value: Any) -> str:
     return "\n              ".join(value) or "none" if isinstance(value, list) else str(value)
 
 
-def summary_lines(results: Sequence[Result], hints: Sequence[Scenario]) -> list[str]:
+def summary_lines(results: Sequence[Result]) -> list[str]:
     """Limits first, the count last."""
     counted = Counter(limit for result in results for limit in result.limits)
     lines = [
-        f"limited (no preemption yet): in {counted[limit]} of {len(results)} scenarios {limit.value}"
+        f"limited: in {counted[limit]} of {len(results)} scenarios {limit.value}"
         for limit in Limit
         if counted[limit]
     ]
-    if hints:
-        lines.append(f"skipped: {len(hints)} event hints not replayed yet (issue 2)")
     lines.append(count_line(results))
     return lines
 
 
 def count_line(results: Sequence[Result]) -> str:
-    passed = sum(result.has_passed for result in results)
-    return f"{passed} passed, {len(results) - passed} failed"
+    passed, failed = _counts(results)
+    return f"{passed} passed, {failed} failed"
 
 
-def as_json(results: Sequence[Result], hints: Sequence[Scenario]) -> dict[str, Any]:
-    passed = sum(result.has_passed for result in results)
+def _counts(results: Sequence[Result]) -> tuple[int, int]:
+    """Passed and failed ones of those that were compared."""
+    compared = [result for result in results if result.is_compared]
+    passed = sum(result.has_passed for result in compared)
+    return passed, len(compared) - passed
+
+
+def as_json(results: Sequence[Result]) -> dict[str, Any]:
+    passed, failed = _counts(results)
     return {
         "passed": passed,
-        "failed": len(results) - passed,
-        "notReplayed": len(hints),
+        "failed": failed,
+        "notCompared": len(results) - passed - failed,
         "scenarios": [_result_json(result) for result in results],
     }
 

@@ -55,20 +55,43 @@ class Expectation(msgspec.Struct, frozen=True):
         return frozenset(self.best) if self.best is not None else self.feasible
 
 
+class HintExpectation(msgspec.Struct, frozen=True):
+    """Whether a request took the pod out of the unschedulable pool, and under which event."""
+
+    moved: bool
+    label: str | None = None
+    bound: str | None = None
+
+
+class RecordedRequest(msgspec.Struct, frozen=True):
+    """An API request that was made while the pod waited."""
+
+    method: str
+    path: str
+    body: Any = None
+    type: str = "application/json"
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`source` is file and line. `is_hint`: it tells about events, not about a decision."""
+    """`source` is file and line. `is_hint`: it tells which requests wake a pod, not what was decided.
+
+    A decision has `expect`; a hint has `reason`, `requests` and `expect_hint`.
+    """
 
     source: str
     name: str
     family: str
     objects: list[dict[str, Any]]
     pod: dict[str, Any]
-    expect: Expectation | None
+    expect: Expectation | None = None
+    reason: str = ""
+    requests: tuple[RecordedRequest, ...] = ()
+    expect_hint: HintExpectation | None = None
 
     @property
     def is_hint(self) -> bool:
-        return self.expect is None
+        return self.expect_hint is not None
 
 
 class _DecisionLine(msgspec.Struct):
@@ -84,8 +107,8 @@ class _HintLine(msgspec.Struct):
     reason: str
     objects: list[dict[str, Any]]
     pod: dict[str, Any]
-    event: list[dict[str, Any]]
-    expect: dict[str, Any]
+    event: list[RecordedRequest]
+    expect: HintExpectation
 
 
 _decode_any: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -122,12 +145,25 @@ def _scenario(source: str, line: bytes) -> Scenario:
     try:
         if "event" in _decode_any(line):
             hint = _decode_hint(line)
-            return _checked(Scenario(source, hint.name, "hints", hint.objects, hint.pod, None))
+            return _checked(_hint_scenario(source, hint))
         decision = _decode_decision(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise ScenarioError(f"{source}: not a recorded scenario: {exc}") from exc
     return _checked(
         Scenario(source, decision.name, decision.family, decision.objects, decision.pod, decision.expect)
+    )
+
+
+def _hint_scenario(source: str, hint: _HintLine) -> Scenario:
+    return Scenario(
+        source,
+        hint.name,
+        "hints",
+        hint.objects,
+        hint.pod,
+        reason=hint.reason,
+        requests=tuple(hint.event),
+        expect_hint=hint.expect,
     )
 
 

@@ -88,7 +88,7 @@ class World:
 def build_world(scenario: Scenario, settings: ProfileSettings, registry: Registry) -> World:
     """Raises DecodeError, RestError or UnknownKindError for objects that an API server would refuse."""
     cluster = ClusterState()
-    trees = _as_created(scenario)
+    trees = as_created(scenario)
     classes = [tree for tree in trees if tree.get("kind") == "PriorityClass"]
     views = [_view(tree, number, classes) for number, tree in enumerate(trees, start=1)]
     for view in views[:-1]:
@@ -100,7 +100,7 @@ def build_world(scenario: Scenario, settings: ProfileSettings, registry: Registr
     return World(cluster, Profile(settings, registry, ReplayHandle(cluster)), info)
 
 
-def _as_created(scenario: Scenario) -> list[Tree]:
+def as_created(scenario: Scenario) -> list[Tree]:
     """All objects in the order of their creation, the pending pod last."""
     trees = [copy.deepcopy(tree) for tree in scenario.objects]
     known = {tree["metadata"]["name"] for tree in trees if tree.get("kind") == "Namespace"}

@@ -59,7 +59,7 @@ _SUBRESOURCES: Final[Mapping[str, Mapping[str, Handler]]] = {
     "eviction": {"POST": evict},
     "finalize": {"PUT": finalize, "POST": finalize},
     "ephemeralcontainers": {"GET": get_object},
-    "resize": {"GET": get_object},
+    "resize": {"GET": get_object, "PUT": replace, "PATCH": patch},
 }
 _STREAMS: Final = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 

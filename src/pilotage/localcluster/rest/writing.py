@@ -8,9 +8,9 @@ but the storing.
 from __future__ import annotations
 
 from pilotage.api.kinds import Kind, by_resource
-from pilotage.api.wire import Response
-from pilotage.localcluster.rest import admission, event_forms
-from pilotage.localcluster.rest.bodies import check_type, metadata_of, read_tree
+from pilotage.api.wire import APPLY_PATCH, Response
+from pilotage.localcluster.rest import admission, event_forms, managed_fields, services
+from pilotage.localcluster.rest.bodies import check_type, media_type, metadata_of, read_tree
 from pilotage.localcluster.rest.call import Call
 from pilotage.localcluster.rest.errors import (
     already_exists,
@@ -24,6 +24,7 @@ from pilotage.localcluster.rest.errors import (
     required_value,
 )
 from pilotage.localcluster.rest.field_validation import check_fields
+from pilotage.localcluster.rest.pod_resize import prepare_resize
 from pilotage.localcluster.rest.preconditions import check_uid, check_version
 from pilotage.localcluster.rest.rendering import object_bytes
 from pilotage.localcluster.rest.strategies import strategy_of
@@ -89,6 +90,9 @@ def create_tree(call: Call, tree: Tree) -> Record:
     _stamp(call, meta, has_generation=strategy.has_generation)
     _set_name(call, meta)
     admission.prepare_create(kind, tree, priority_classes(call.store))
+    services.allocate(call, tree)
+    if call.request.method == "POST":
+        managed_fields.track_create(call, tree)
     try:
         return call.store.create(kind.storage_resource, tree, is_dry_run=call.is_dry_run)
     except AlreadyExistsError:
@@ -203,13 +207,25 @@ def change(call: Call, record: Record, new: Tree, old: Tree | None = None) -> Re
     if call.subresource == "status":
         new = _with_status(old, new, strategy.status_metadata)
         admission.prepare_status(kind, new)
+        _track(call, old, new)
         return store_change(call, record, new)
-    _keep_status(call, old, new)
-    keep_owned(old, new)
-    admission.prepare_update(kind, old, new)
+    if call.subresource == "resize":
+        new = prepare_resize(kind, old, new)
+    else:
+        _keep_status(call, old, new)
+        keep_owned(old, new)
+        admission.prepare_update(kind, old, new)
     if strategy.has_generation and old.get("spec") != new.get("spec"):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    services.allocate(call, new)
+    _track(call, old, new)
     return store_change(call, record, new)
+
+
+def _track(call: Call, old: Tree, new: Tree) -> None:
+    """Server-side apply has written its own entries."""
+    if media_type(call.request.content_type) != APPLY_PATCH:
+        managed_fields.track_change(call, old, new)
 
 
 def keep_owned(old: Tree, new: Tree) -> None:
