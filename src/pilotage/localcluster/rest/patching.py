@@ -14,33 +14,38 @@ import jsonpointer
 
 from pilotage.api.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
 from pilotage.localcluster.rest import schema, strategic
+from pilotage.localcluster.rest.applying import apply
 from pilotage.localcluster.rest.bodies import media_type, metadata_of, parse_json
 from pilotage.localcluster.rest.call import Call
 from pilotage.localcluster.rest.errors import RestError, bad_request, unsupported_media
 from pilotage.localcluster.rest.field_validation import check_fields
 from pilotage.localcluster.rest.rendering import shown_tree
 from pilotage.localcluster.rest.writing import answer_object, change, check_name, current, to_stored
-from pilotage.localcluster.store import Tree
+from pilotage.localcluster.store import Record, Tree
 
 Patcher: TypeAlias = Callable[[Call, Tree, object], object]
 
 
 def patch(call: Call) -> Response:
+    if media_type(call.request.content_type) == APPLY_PATCH:
+        return apply(call)
+    record = current(call)
+    patched = patched_tree(call, record)
+    check_name(call, metadata_of(patched))
+    check_fields(call, patched)
+    return answer_object(call, change(call, record, to_stored(call, patched)))
+
+
+def patched_tree(call: Call, record: Record) -> Tree:
+    """The object after the request's patch. Raises RestError 400, 415 or 422."""
     media = media_type(call.request.content_type)
-    if media == APPLY_PATCH:
-        raise unsupported_media(media, (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
     patcher = _PATCHERS.get(media)
     if patcher is None:
         raise unsupported_media(media, (*_PATCHERS, APPLY_PATCH))
-    body = parse_json(call.request.body)
-    record = current(call)
-    patched = patcher(call, shown_tree(call.kind, record), body)
+    patched = patcher(call, shown_tree(call.kind, record), parse_json(call.request.body))
     if not isinstance(patched, dict):
         raise bad_request("the patched object is no object")
-    meta = metadata_of(patched)
-    check_name(call, meta)
-    check_fields(call, patched)
-    return answer_object(call, change(call, record, to_stored(call, patched)))
+    return patched
 
 
 def _json_patch(_call: Call, tree: Tree, body: object) -> object:

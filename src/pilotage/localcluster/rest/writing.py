@@ -7,6 +7,8 @@ but the storing.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pilotage.api.kinds import Kind, by_resource
 from pilotage.api.wire import APPLY_PATCH, Response
 from pilotage.localcluster.rest import admission, event_forms, managed_fields, services
@@ -29,7 +31,7 @@ from pilotage.localcluster.rest.preconditions import check_uid, check_version
 from pilotage.localcluster.rest.rendering import object_bytes
 from pilotage.localcluster.rest.strategies import strategy_of
 from pilotage.localcluster.rest.timestamps import time_text
-from pilotage.localcluster.store import AlreadyExistsError, ConflictError, Record, Store, Tree
+from pilotage.localcluster.store import AlreadyExistsError, ConflictError, Record, Tree, decode_tree
 
 _OWNED = (
     "uid",
@@ -39,6 +41,7 @@ _OWNED = (
     "generation",
     "selfLink",
 )
+_PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _NAME_ATTEMPTS = 8
 _GENERATED_BASE = 58
 
@@ -89,7 +92,7 @@ def create_tree(call: Call, tree: Tree) -> Record:
     strategy.set_first_status(tree)
     _stamp(call, meta, has_generation=strategy.has_generation)
     _set_name(call, meta)
-    admission.prepare_create(kind, tree, priority_classes(call.store))
+    admission.prepare_create(kind, tree, priority_classes(call))
     services.allocate(call, tree)
     if call.request.method == "POST":
         managed_fields.track_create(call, tree)
@@ -99,8 +102,17 @@ def create_tree(call: Call, tree: Tree) -> Record:
         raise already_exists(kind, meta["name"]) from None
 
 
-def priority_classes(store: Store) -> list[Tree]:
-    return [record.tree() for record in store.list("priorityclasses.scheduling.k8s.io").records]
+def priority_classes(call: Call) -> list[Tree]:
+    """What admission needs to know of the stored classes; only for the kinds that it asks them for."""
+    if call.kind.resource not in ("pods", _PRIORITY_CLASSES):
+        return []
+    return [_decoded(record.body) for record in call.store.list(_PRIORITY_CLASSES).records]
+
+
+@lru_cache(maxsize=256)
+def _decoded(body: bytes) -> Tree:
+    """Not to be changed."""
+    return decode_tree(body)
 
 
 def _namespaces() -> Kind:
