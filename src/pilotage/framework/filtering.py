@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,16 @@ from pilotage.framework.failures import NodeFailures, Origin
 from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
 from pilotage.framework.noderef import RowRef
 from pilotage.framework.plugin import FilterResult, PreFilterResult
+from pilotage.framework.rowcache import (
+    NEVER,
+    Answers,
+    Verdicts,
+    settled,
+    stale_rows,
+)
 from pilotage.framework.status import SUCCESS, Code, Status, unresolvable
 from pilotage.state.podinfo import PodInfo
-from pilotage.state.view import NodeView, Rows
+from pilotage.state.view import Bool, Int8, NodeView, Rows, UInt64
 
 
 class Bound(NamedTuple):
@@ -29,6 +37,7 @@ class Bound(NamedTuple):
     name: str
     plugin: Any  # implements the point's protocol
     weight: int = 1
+    is_row_bound: bool = False  # answers may be kept per row
 
 
 @dataclass(slots=True)
@@ -96,9 +105,17 @@ def run_filters(
     view: NodeView,
     rows: Rows,
     failures: NodeFailures,
+    kept: Answers | None = None,
 ) -> Rows:
-    """The rows that passed all filters, in their order; the others are recorded. Raises PluginFailedError."""
+    """The rows that passed all filters, in their order; the others are recorded. Raises PluginFailedError.
+
+    `kept`: answers of the leading row-bound filters, used and brought up to date.
+    """
     rows = _without_defects(view, rows, failures)
+    if kept is not None:
+        leading = list(takewhile(lambda bound: bound.is_row_bound, plugins))
+        rows = _filter_kept(leading, cycle, pod, view, rows, failures, kept.verdicts)
+        plugins = plugins[len(leading) :]
     run: Callable[[Bound, CycleState, PodInfo, NodeView, Rows, NodeFailures], Rows]
     for bound in plugins:
         if not rows.size:
@@ -110,16 +127,79 @@ def run_filters(
 
 
 def _without_defects(view: NodeView, rows: Rows, failures: NodeFailures) -> Rows:
-    is_defective = view.defective[rows]
-    if not is_defective.any():
+    if not view.has_defects:
         return rows
+    is_defective = view.defective[rows]
     failures.record_defects(rows[is_defective])
     return rows[~is_defective]
+
+
+def _filter_kept(
+    plugins: Sequence[Bound],
+    cycle: CycleState,
+    pod: PodInfo,
+    view: NodeView,
+    rows: Rows,
+    failures: NodeFailures,
+    kept: Verdicts,
+) -> Rows:
+    stale = stale_rows(kept.revision, view, rows)
+    if stale.size:
+        _refresh(plugins, cycle, pod, view, stale, kept)
+    codes = kept.codes[rows]
+    if not codes.any():
+        return rows
+    is_out = codes != Code.SUCCESS
+    out = rows[is_out]
+    origins = kept.origin[out]
+    for index, bound in enumerate(plugins):
+        of = out[origins == index]
+        if of.size:
+            origin = Origin(bound.name, bound.plugin, cycle, view)
+            failures.record_bits(origin, of, kept.codes[of], kept.bits[of])
+    left: Rows = rows[~is_out]
+    return left
+
+
+def _refresh(
+    plugins: Sequence[Bound], cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, kept: Verdicts
+) -> None:
+    """Asks the filters about rows that changed. What was kept stays void when one of them fails."""
+    kept.revision[rows] = NEVER
+    kept.codes[rows] = Code.SUCCESS
+    left = rows
+    for index, bound in enumerate(plugins):
+        if bound.name in cycle.skip_filter or not left.size:
+            continue
+        rejected = _ask(bound, cycle, pod, view, left)
+        if rejected is not None:
+            is_out, codes, bits = rejected
+            out = left[is_out]
+            kept.codes[out], kept.bits[out], kept.origin[out] = codes, bits, index
+            left = left[~is_out]
+    kept.revision[rows] = settled(view, rows)
 
 
 def _filter_rows(
     bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, failures: NodeFailures
 ) -> Rows:
+    rejected = _ask(bound, cycle, pod, view, rows)
+    if rejected is None:
+        return rows
+    is_out, codes, bits = rejected
+    failures.record_bits(Origin(bound.name, bound.plugin, cycle, view), rows[is_out], codes, bits)
+    left: Rows = rows[~is_out]
+    return left
+
+
+class _Rejected(NamedTuple):
+    is_out: Bool  # aligned with the rows that were asked
+    codes: Int8  # of those that are out
+    bits: UInt64
+
+
+def _ask(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> _Rejected | None:
+    """The rows that a vector filter rejects; None when all pass."""
     answer = guarded(bound.name, "Filter", bound.plugin.filter_nodes, cycle, pod, view, rows)
     result = checked(bound.name, "Filter", answer, FilterResult)
     codes = result.codes
@@ -127,16 +207,14 @@ def _filter_rows(
         detail = f"{codes.shape[0]} answers for {rows.size} nodes"
         raise PluginFailedError(failed(bound.name, "Filter", detail))
     if not codes.any():
-        return rows
+        return None
     is_out = codes != Code.SUCCESS
     out, codes, bits = rows[is_out], codes[is_out], result.reasons[is_out]
-    origin = Origin(bound.name, bound.plugin, cycle, view)
     for index in np.flatnonzero((codes == Code.ERROR) | (codes == Code.WAIT) | (codes == Code.SKIP)):
+        origin = Origin(bound.name, bound.plugin, cycle, view)
         status = origin.status(pod, int(out[index]), Code.ERROR, int(bits[index]))
         raise PluginFailedError(failed(bound.name, "Filter", status.message))
-    failures.record_bits(origin, out, codes, bits)
-    left: Rows = rows[~is_out]
-    return left
+    return _Rejected(is_out, codes, bits)
 
 
 def _filter_each(

@@ -9,7 +9,7 @@ rows, with `PluginFailedError`, which carries that status.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import (
@@ -24,12 +24,14 @@ from pilotage.framework.filtering import Bound, PreFilterOutcome, run_filters, r
 from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
 from pilotage.framework.plugin import Handle, PostFilterResult, QueuedPod, WhatIfPlugin
 from pilotage.framework.registry import Registry, RegistryError, implements
+from pilotage.framework.rowcache import Answers, RowCache, is_row_bound
 from pilotage.framework.scoring import Scores, run_pre_scores, run_scores
 from pilotage.framework.settings import EXTENSION_POINTS, PluginRef, ProfileSettings
 from pilotage.framework.status import SKIP, SUCCESS, Code, Status
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import NodeView, Rows
 
+_KEPT = "framework/row answers"
 _REJECTING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 
@@ -37,14 +39,19 @@ class ProfileError(ValueError):
     """A profile that cannot be built; the text names profile, extension point and plugin."""
 
 
+class _LookedUp(NamedTuple):
+    answers: Answers | None
+
+
 class Profile:
-    """Built once from settings; holds no state of a pod."""
+    """Built once from settings; holds no state of a pod, only answers that hold for all pods like it."""
 
     def __init__(self, settings: ProfileSettings, registry: Registry, handle: Handle | None = None) -> None:
         """Raises ProfileError."""
         self.name = settings.scheduler_name
         self.settings = settings
         self.plugins: dict[str, Any] = {}
+        self._cache = RowCache()
         self._points = {
             point: self._bind_point(point, settings.points.get(point, ()), registry, handle)
             for point in EXTENSION_POINTS
@@ -72,7 +79,7 @@ class Profile:
                 raise ProfileError(f'profile "{self.name}": plugin "{ref.name}" is enabled twice at {point}')
             plugin = self._instance(point, ref.name, registry, handle)
             if implements(plugin, point):
-                bound.append(Bound(ref.name, plugin, ref.weight or 1))
+                bound.append(Bound(ref.name, plugin, ref.weight or 1, is_row_bound(plugin, point)))
         return tuple(bound)
 
     def _instance(self, point: str, name: str, registry: Registry, handle: Handle | None) -> Any:
@@ -142,7 +149,8 @@ class Profile:
         self, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, failures: NodeFailures
     ) -> Rows:
         """The rows that passed; rejections go to `failures`. Raises PluginFailedError."""
-        return run_filters(self._points["filter"], cycle, pod, view, rows, failures)
+        kept = self._kept(cycle, pod, view)
+        return run_filters(self._points["filter"], cycle, pod, view, rows, failures, kept)
 
     def run_add_pod(
         self, cycle: CycleState, pod: PodInfo, other: PodInfo, row: int, view: NodeView
@@ -209,7 +217,17 @@ class Profile:
 
     def run_scores(self, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Scores:
         """Raises PluginFailedError."""
-        return run_scores(self._points["score"], cycle, pod, view, rows)
+        kept = self._kept(cycle, pod, view)
+        return run_scores(self._points["score"], cycle, pod, view, rows, kept)
+
+    def _kept(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> Answers | None:
+        """Answers kept for pods like this one, looked up once per cycle."""
+        looked_up = cycle.get(_KEPT)
+        if not isinstance(looked_up, _LookedUp):
+            looked_up = _LookedUp(self._cache.answers(view, pod))
+            cycle.write(_KEPT, looked_up)
+        answers = looked_up.answers
+        return answers if answers is not None and answers.n_rows == view.n_rows else None
 
     # Binding
 

@@ -15,6 +15,7 @@ from pilotage.framework.filtering import Bound
 from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
 from pilotage.framework.noderef import RowRef
 from pilotage.framework.plugin import MAX_NODE_SCORE
+from pilotage.framework.rowcache import Answers
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import Int64, NodeView, Rows
 
@@ -40,35 +41,56 @@ def run_pre_scores(
 
 
 def run_scores(
-    plugins: Sequence[Bound], cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows
+    plugins: Sequence[Bound],
+    cycle: CycleState,
+    pod: PodInfo,
+    view: NodeView,
+    rows: Rows,
+    kept: Answers | None = None,
 ) -> Scores:
-    """Raises PluginFailedError."""
+    """Raises PluginFailedError. `kept`: raw scores of row-bound plugins, used and brought up to date."""
     scores = Scores(np.zeros(rows.size, np.int64))
     for bound in plugins:
         if bound.name not in cycle.skip_score:
-            weighted = _scored(bound, cycle, pod, view, rows) * bound.weight
+            scores_of = _scored(bound, cycle, pod, view, rows, kept)
+            weighted = scores_of * bound.weight if bound.weight != 1 else scores_of
             scores.by_plugin[bound.name] = weighted
             scores.totals += weighted
     return scores
 
 
-def _scored(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
+def _scored(
+    bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows, kept: Answers | None
+) -> Int64:
     plugin = bound.plugin
-    if hasattr(plugin, "score_nodes"):
-        raw = _whole(bound.name, guarded(bound.name, "Score", plugin.score_nodes, cycle, pod, view, rows))
-    else:
+
+    def ask(some: Rows) -> Int64:
+        return _score_rows(bound, cycle, pod, view, some)
+
+    if not hasattr(plugin, "score_nodes"):
         raw = _score_each(bound, cycle, pod, view, rows)
+    elif kept is not None and bound.is_row_bound:
+        raw = kept.raw_scores(bound.name).of(view, rows, ask)
+    else:
+        raw = ask(rows)
     if hasattr(plugin, "normalize"):
         normal = guarded(bound.name, "NormalizeScore", plugin.normalize, cycle, pod, raw, rows)
-        raw = _whole(bound.name, normal)
-    _check(bound.name, raw, view, rows)
+        raw = _whole(bound.name, normal, rows)
+    _check_range(bound.name, raw, view, rows)
     return raw
 
 
-def _whole(name: str, scores: object) -> Int64:
+def _score_rows(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
+    answer = guarded(bound.name, "Score", bound.plugin.score_nodes, cycle, pod, view, rows)
+    return _whole(bound.name, answer, rows)
+
+
+def _whole(name: str, scores: object, rows: Rows) -> Int64:
     array: Int64 = checked(name, "Score", scores, np.ndarray)
-    if array.dtype.kind not in "iu":
-        raise PluginFailedError(failed(name, "Score", f"scores are {array.dtype}, not whole numbers"))
+    if array.dtype != np.int64:
+        raise PluginFailedError(failed(name, "Score", f"scores are {array.dtype}, not int64"))
+    if array.shape != rows.shape:
+        raise PluginFailedError(failed(name, "Score", f"{array.shape[0]} scores for {rows.size} nodes"))
     return array
 
 
@@ -83,10 +105,8 @@ def _score_each(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, r
     return scores
 
 
-def _check(name: str, scores: Int64, view: NodeView, rows: Rows) -> None:
-    if scores.shape != rows.shape:
-        raise PluginFailedError(failed(name, "Score", f"{scores.shape[0]} scores for {rows.size} nodes"))
-    if scores.size and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+def _check_range(name: str, scores: Int64, view: NodeView, rows: Rows) -> None:
+    if scores.size and scores.view(np.uint64).max() > MAX_NODE_SCORE:  # negative ones are huge there
         worst = int(np.flatnonzero((scores < 0) | (scores > MAX_NODE_SCORE))[0])
         detail = f"score {scores[worst]} of node {view.name(int(rows[worst]))} is not in 0..{MAX_NODE_SCORE}"
         raise PluginFailedError(failed(name, "Score", detail))

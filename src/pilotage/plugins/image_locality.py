@@ -24,8 +24,8 @@ class ImageLocality(Plugin):
             return np.zeros(rows.size, np.int64)
         spec = pod.pod.spec
         ceiling = MAX_BYTES_PER_CONTAINER * (len(spec.containers) + len(spec.init_containers or ()))
-        clamped = np.clip(sums[rows], MIN_BYTES, max(ceiling, MIN_BYTES))
-        scores: Int64 = MAX_NODE_SCORE * (clamped - MIN_BYTES) // max(ceiling - MIN_BYTES, 1)
+        clamped = np.minimum(np.maximum(sums[rows], MIN_BYTES), ceiling)
+        scores: Int64 = MAX_NODE_SCORE * (clamped - MIN_BYTES) // (ceiling - MIN_BYTES)
         return scores
 
 

@@ -33,6 +33,7 @@ class NodeTable:
     """Implements `state.view.NodeView`; written by `ClusterState` only."""
 
     def __init__(self) -> None:
+        self.identity = object()
         self.n_rows = 0
         self._nodes: list[Node | None] = []
         self._row_of: dict[str, int] = {}

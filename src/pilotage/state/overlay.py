@@ -87,6 +87,10 @@ class NodeOverlay:
     # What did not
 
     @property
+    def identity(self) -> object:
+        return self._base.identity
+
+    @property
     def n_rows(self) -> int:
         return self._base.n_rows
 
@@ -149,6 +153,10 @@ class NodeOverlay:
 
     def image(self, name: str) -> ImageInfo | None:
         return self._base.image(name)
+
+    @property
+    def has_defects(self) -> bool:
+        return self._base.has_defects
 
     def defect(self, row: int) -> str:
         return self._base.defect(row)

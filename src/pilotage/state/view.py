@@ -49,6 +49,10 @@ class NodeView(Protocol):
     """The node table or an overlay of it."""
 
     @property
+    def identity(self) -> object:
+        """The table whose rows and revisions these are; an overlay has that of its base."""
+
+    @property
     def n_rows(self) -> int: ...
 
     @property
@@ -127,6 +131,10 @@ class NodeView(Protocol):
         """Rows where a pod holds a host port that `wanted` collides with."""
 
     def defect(self, row: int) -> str: ...
+
+    @property
+    def has_defects(self) -> bool:
+        """Whether any row is `defective`."""
 
     def node(self, row: int) -> Node: ...
 
