@@ -48,8 +48,11 @@ def prepare_update(kind: Kind, old: Tree, new: Tree) -> None:
 
 
 def prepare_status(kind: Kind, tree: Tree) -> None:
-    """An object whose status was written. Raises RestError."""
-    check_form(kind, tree)
+    """An object whose status was written: only that is looked at, the rest is as it was. Raises RestError."""
+    written = {name: tree[name] for name in ("metadata", "status") if tree.get(name) is not None}
+    check_form(kind, written)
+    if "status" not in written:
+        tree.pop("status", None)
     if kind.resource == "nodes":
         default_node_status(tree)
 
