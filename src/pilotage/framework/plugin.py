@@ -156,7 +156,10 @@ class FilterNodesPlugin(Protocol):
     def reason_texts(
         self, cycle: CycleState, pod: PodInfo, view: NodeView, row: int, bits: int
     ) -> Sequence[str]:
-        """Texts behind a row's reason bits; called only for rejected rows that somebody reads."""
+        """Texts behind a row's reason bits; called only for rejected rows that somebody reads.
+
+        Within a cycle equal bits must mean equal texts: one row is asked for all that have them.
+        """
 
 
 @runtime_checkable

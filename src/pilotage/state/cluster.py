@@ -118,11 +118,12 @@ class ClusterState:
         known = self._pods.get(self._uid_of.get(info.key, ""))
         if known is not None and is_repeat(known.pod.metadata, info.pod.metadata):
             return ()
-        if info.is_terminal:
-            return self.delete_pod(info.uid)
+        gone: tuple[PodChange, ...] = ()
         if known is not None and known.uid != info.uid:
-            return *self.delete_pod(known.uid), self._take_over(None, info)
-        return (self._take_over(known, info),)
+            gone, known = self.delete_pod(known.uid), None
+        if info.is_terminal:
+            return gone + self.delete_pod(info.uid)
+        return (*gone, self._take_over(known, info))
 
     def _take_over(self, known: PodInfo | None, info: PodInfo) -> PodChange:
         before, was_assumed = self._node_of.get(info.uid, ""), info.uid in self._assumed
@@ -271,3 +272,4 @@ class ClusterState:
         """Raises AssertionError where a count differs from a rebuild of the objects."""
         check_cluster(self.nodes, self._pods, self._node_of, self._assumed, self._orphans)
         self.nominations.check_invariants()
+        self.terms.check_invariants()

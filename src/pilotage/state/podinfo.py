@@ -27,7 +27,7 @@ class PodInfo:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.uid = pod.metadata.uid
+        self.uid = pod.metadata.uid or pod.key  # manifests that no server has seen have none
         self.key = pod.key
         self.name = pod.metadata.name
         self.namespace = pod.metadata.namespace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pilotage.state.nominations import Nominations
 from pilotage.state.overlay import NodeOverlay
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import HostPort
@@ -282,3 +283,48 @@ def test_replicas_share_a_signature() -> None:
     assert replica("a", "kube-api-access-1").signature == replica("b", "kube-api-access-2").signature
     assert replica("a", "x").signature != pod("c", {"cpu": 2}, labels={"app": "web"}).signature
     assert replica("a", "x").bound_to("n1").signature != replica("a", "x").signature
+
+
+def test_a_terminal_pod_under_an_old_name_takes_the_old_one_away() -> None:
+    state = cluster(node("n1"), pod("a", {"cpu": 1}, on="n1", uid="old"))
+    changes = state.upsert_pod(pod("a", on="n1", uid="new", status={"phase": "Failed"}))
+    assert [change.old.uid for change in changes if change.old] == ["old"]
+    state.check_invariants()
+    assert cpu_on(state, "n1") == 0
+
+
+def test_pods_without_uid_are_told_apart_by_name() -> None:
+    from pilotage.api.meta import ObjectMeta
+    from pilotage.api.pods import Pod
+
+    infos = [PodInfo(Pod(metadata=ObjectMeta(name=name, namespace="a"))) for name in "xy"]
+    assert [info.uid for info in infos] == ["a/x", "a/y"]
+
+
+def test_nominations() -> None:
+    nominations = Nominations()
+    first, second = pod("a"), pod("b")
+    nominations.add(first, "n1")
+    nominations.add(second, "n1")
+    assert [info.name for info in nominations.on_node("n1")] == ["a", "b"]
+    nominations.add(first, "n2")
+    nominations.check_invariants()
+    assert (nominations.node_of(first.uid), nominations.nodes()) == ("n2", ("n1", "n2"))
+    nominations.add(second, "")
+    assert (len(nominations), nominations.remove(second.uid), nominations.remove(first.uid)) == (1, "", "n2")
+    nominations.check_invariants()
+
+
+def test_a_nomination_ends_with_assume_bind_and_delete() -> None:
+    state = cluster(node("n1"))
+    for end in ("assume", "bind", "delete"):
+        info = pod(end)
+        state.upsert_pod(info)
+        state.nominations.add(info, "n1")
+        if end == "assume":
+            state.assume(info, "n1")
+        elif end == "bind":
+            state.upsert_pod(pod(end, on="n1"))
+        else:
+            state.delete_pod(info.uid)
+        assert len(state.nominations) == 0
