@@ -10,12 +10,13 @@ Laws:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pilotage.calls.types import Lane
 
 PATIENCE = 8
+ALL_LANES: Collection[Lane] = tuple(Lane)  # the most urgent first
 _SLACK = 64  # stale heap entries that are always tolerated
 
 
@@ -92,9 +93,9 @@ class LaneBook:
             heapq.heappop(self._later)
         return None
 
-    def choose(self, room: int, spare: int) -> Hashable | None:
-        """Takes out the next key, None when nothing may go. Lanes below BIND leave `spare` of `room`."""
-        open_lanes = [lane for lane in Lane if self._is_open(lane) and self.first(lane) is not None]
+    def choose(self, room: int, spare: int, lanes: Collection[Lane] = ALL_LANES) -> Hashable | None:
+        """Takes out the next key of `lanes`, None when none may go. Below BIND `spare` of `room` stays."""
+        open_lanes = [lane for lane in lanes if self._is_open(lane) and self.first(lane) is not None]
         overdue = [lane for lane in open_lanes if self._passed[lane] >= PATIENCE]
         allowed = [lane for lane in open_lanes if lane is Lane.BIND or room > spare]
         chosen = overdue[-1] if overdue else (allowed[0] if allowed else None)
@@ -116,9 +117,9 @@ class LaneBook:
             heapq.heappop(heap)
         return None
 
-    def has_ready(self) -> bool:
-        """Whether a request could go out if there were room for it."""
-        return any(self._is_open(lane) and self.first(lane) is not None for lane in Lane)
+    def has_ready(self, lanes: Collection[Lane] = ALL_LANES) -> bool:
+        """Whether a request of `lanes` could go out if there were room for it."""
+        return any(self._is_open(lane) and self.first(lane) is not None for lane in lanes)
 
     def count(self, lane: Lane) -> int:
         return self._count[lane]

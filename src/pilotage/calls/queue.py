@@ -15,14 +15,14 @@ Not known here: what any call writes (`CallType`), who sends the requests, at wh
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from pilotage.api.meta import KubeObject
 from pilotage.api.wire import Request
 from pilotage.calls.admission import Ended, admit, failure, prune
 from pilotage.calls.guard import CallTypeRaisedError, guarded
-from pilotage.calls.lanes import DEFAULT_LIMITS, LaneBook, LaneLimits
+from pilotage.calls.lanes import ALL_LANES, DEFAULT_LIMITS, LaneBook, LaneLimits
 from pilotage.calls.memory import SentMemory
 from pilotage.calls.outcomes import FOLDED, Conclusion
 from pilotage.calls.registry import CallTypes
@@ -99,11 +99,13 @@ class CallQueue:
 
     # Requests
 
-    def take(self, now: float, room: int, spare: int = 0) -> list[Dispatch]:
-        """Up to `room` requests to send now; lanes below BIND leave `spare` of it free."""
+    def take(
+        self, now: float, room: int, spare: int = 0, lanes: Collection[Lane] = ALL_LANES
+    ) -> list[Dispatch]:
+        """Up to `room` requests of `lanes` to send now; lanes below BIND leave `spare` of it free."""
         self._late += self.expire(now)
         taken: list[Dispatch] = []
-        while room > 0 and (key := self._book.choose(room, spare)) is not None:
+        while room > 0 and (key := self._book.choose(room, spare, lanes)) is not None:
             dispatch = self._start(self._slots[key], now)
             if dispatch is not None:
                 taken.append(dispatch)
@@ -153,9 +155,9 @@ class CallQueue:
         """When a delayed call is due; `take` should be called then. Ready calls only wait for room."""
         return self._book.next_due()
 
-    def has_ready(self) -> bool:
-        """Whether a request could go out at once if there were room for it."""
-        return self._book.has_ready()
+    def has_ready(self, lanes: Collection[Lane] = ALL_LANES) -> bool:
+        """Whether a request of `lanes` could go out at once if there were room for it."""
+        return self._book.has_ready(lanes)
 
     # The end
 

@@ -13,14 +13,15 @@ Laws:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pilotage.api.meta import KubeObject
+from pilotage.calls.lanes import ALL_LANES
 from pilotage.calls.queue import CallQueue
 from pilotage.calls.reports import Dispatch, Finished
-from pilotage.calls.types import Result
+from pilotage.calls.types import Lane, Result
 from pilotage.framework.calls import CallResult
 from pilotage.runtime.newest import NewestObjects
 from pilotage.scheduling.messages import (
@@ -86,9 +87,11 @@ class Core:
         times = [t for t in (self.engine.next_wakeup(), self.calls.next_wakeup()) if t is not None]
         return min(times, default=None)
 
-    def take_calls(self, now: float, room: int, spare: int = 0) -> tuple[list[Dispatch], list[Effect]]:
+    def take_calls(
+        self, now: float, room: int, spare: int = 0, lanes: Collection[Lane] = ALL_LANES
+    ) -> tuple[list[Dispatch], list[Effect]]:
         """Requests to send now, see `CallQueue.take`, and effects of calls that ended instead."""
-        taken = self.calls.take(now, room, spare)
+        taken = self.calls.take(now, room, spare, lanes)
         return taken, self._ended(self.calls.collect(), now)
 
     def finish_call(self, dispatch: int, result: Result, now: float) -> list[Effect]:
@@ -99,9 +102,9 @@ class Core:
         """When a delayed call is due."""
         return self.calls.next_wakeup()
 
-    def has_ready_calls(self) -> bool:
-        """Whether a request could go out at once if there were room for it."""
-        return self.calls.has_ready()
+    def has_ready_calls(self, lanes: Collection[Lane] = ALL_LANES) -> bool:
+        """Whether a request of `lanes` could go out at once if there were room for it."""
+        return self.calls.has_ready(lanes)
 
     def drain_calls(self, why: str, now: float) -> list[Effect]:
         """No new calls; all that wait are cancelled, binds excepted."""

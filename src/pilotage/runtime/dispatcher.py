@@ -1,9 +1,10 @@
-"""Sends what the call queue hands out, over any Transport, with bounded workers and one shared limiter.
+"""Sends what the call queue hands out, over any Transport, with bounded workers and a rate limit.
 
 Laws:
 - A request is taken from the queue only when a worker and a token are there for it, so that until the
   last moment newer wishes can replace it and more urgent ones overtake it.
-- Of workers and tokens a share stays free for binds: they wait behind nothing but other binds.
+- Of workers and tokens a share stays free for binds: they wait behind nothing but other binds. All lanes
+  share one limiter but events, which have their own of the same rate.
 - Each request taken ends in exactly one `finish_call`, whatever happened to it.
 - One asyncio task per request in flight and one timer; no thread. All waiting goes through the running
   loop, all times through `time`, so that it works under virtual time.
@@ -13,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from pilotage.calls.reports import Dispatch
-from pilotage.calls.types import NoAnswer, Result
+from pilotage.calls.types import Lane, NoAnswer, Result
 from pilotage.client.transport import Transport, TransportError
 from pilotage.runtime.limiter import TokenBucket
 from pilotage.scheduling.messages import Effect
@@ -25,6 +26,8 @@ from pilotage.scheduling.messages import Effect
 log = logging.getLogger("pilotage.dispatcher")
 
 WORKERS = 64
+WRITES = tuple(lane for lane in Lane if lane is not Lane.EVENT)
+EVENTS = (Lane.EVENT,)
 SHUTTING_DOWN = "the scheduler is shutting down"
 
 
@@ -32,7 +35,7 @@ class CallSource(Protocol):
     """Where requests come from: `runtime.core.Core`."""
 
     def take_calls(
-        self, now: float, room: int, spare: int = 0
+        self, now: float, room: int, spare: int = 0, lanes: Collection[Lane] = ...
     ) -> tuple[Sequence[Dispatch], Sequence[Effect]]: ...
 
     def finish_call(self, dispatch: int, result: Result, now: float) -> Sequence[Effect]: ...
@@ -43,7 +46,7 @@ class CallSource(Protocol):
 
     def calls_wakeup(self) -> float | None: ...
 
-    def has_ready_calls(self) -> bool: ...
+    def has_ready_calls(self, lanes: Collection[Lane] = ...) -> bool: ...
 
 
 class Dispatcher:
@@ -64,7 +67,8 @@ class Dispatcher:
         self._transport = transport
         self._time = time
         self._on_effects = on_effects
-        self._bucket = TokenBucket(qps, burst)
+        # Events have a limit of their own: neither they nor the rest wait for each other's tokens.
+        self._buckets = {WRITES: TokenBucket(qps, burst), EVENTS: TokenBucket(qps, burst)}
         self._workers = max(1, workers)
         # One task per request; kept until it has ended for good.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -114,27 +118,33 @@ class Dispatcher:
         if self._is_closed:
             return
         now = self._time()
-        room, spare = self._room(now)
-        dispatches, effects = self._source.take_calls(now, room, spare)
-        self._bucket.spend(len(dispatches), now)
-        for dispatch in dispatches:
-            self._busy.add(dispatch.id)
-            task = asyncio.get_running_loop().create_task(self._carry_out(dispatch))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+        effects: list[Effect] = []
+        for lanes, bucket in self._buckets.items():
+            room, spare = self._room(bucket, now)
+            dispatches, caused = self._source.take_calls(now, room, spare, lanes)
+            bucket.spend(len(dispatches), now)
+            effects += caused
+            for dispatch in dispatches:
+                self._start(dispatch)
         self._set_timer(now)
         self._idle.set()
         if effects:
             self._on_effects(effects)
 
-    def _room(self, now: float) -> tuple[int, int]:
+    def _start(self, dispatch: Dispatch) -> None:
+        self._busy.add(dispatch.id)
+        task = asyncio.get_running_loop().create_task(self._carry_out(dispatch))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _room(self, bucket: TokenBucket, now: float) -> tuple[int, int]:
         """Requests that may go now, and how many of them are kept for binds."""
         free = self._workers - len(self._busy)
-        tokens = self._bucket.whole(now)
+        tokens = bucket.whole(now)
         worker_share = min(self._workers - 1, max(1, self._workers // 8))
         if tokens is None:
             return free, worker_share
-        token_share = min(self._bucket.burst - 1, max(1, self._bucket.burst // 5))
+        token_share = min(bucket.burst - 1, max(1, bucket.burst // 5))
         room = max(0, min(free, tokens))
         # Both shares must stay: of the free workers and of the tokens.
         return room, max(0, room - min(free - worker_share, tokens - token_share))
@@ -145,9 +155,9 @@ class Dispatcher:
         due = self._source.calls_wakeup()
         if due is not None:
             waits.append(due - now)
-        if self._source.has_ready_calls() and not self._bucket.is_unlimited:
-            level = self._bucket.whole(now) or 0
-            waits.append(self._bucket.seconds_until(level + 1, now))
+        for lanes, bucket in self._buckets.items():
+            if not bucket.is_unlimited and self._source.has_ready_calls(lanes):
+                waits.append(bucket.seconds_until((bucket.whole(now) or 0) + 1, now))
         self._stop_timers()
         # A wait of 0 is for a worker: the end of its request wakes us.
         later = [seconds for seconds in waits if seconds > 0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callkit import EPOCH, bind, ok, patch, pod
+from callkit import EPOCH, bind, event, ok, patch, pod
 from pilotage.api.wire import Request, Response
 from pilotage.calls.defaults import default_call_types
 from pilotage.calls.queue import CallQueue
@@ -141,6 +141,17 @@ def test_rate_is_kept() -> None:
         assert times[3] == 0.0
         assert times[4] > 0.0
         assert times[-1] == pytest.approx(4.0, abs=0.1)
+
+    run(main())
+
+
+def test_g5_events_and_binds_do_not_share_a_rate() -> None:
+    async def main() -> None:
+        bench = Bench(at_once, qps=10, burst=1)
+        bench.submit(*(event(f"e{n}") for n in range(50)), *(bind(f"b{n}") for n in range(50)))
+        await bench.quiet()
+        assert bench.moment("b49") == pytest.approx(4.9, abs=0.1)
+        assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.2)
 
     run(main())
 
