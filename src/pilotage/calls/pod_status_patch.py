@@ -34,7 +34,7 @@ _decoder = msgspec.json.Decoder(Pod)
 class PodStatusPatch(BaseCallType[PatchPodStatus]):
     name = "pod_status_patch"
     relevance: int = Relevance.STATUS
-    retry = RetryPolicy(tries=10, first_delay=0.1, max_delay=10.0, max_age=120.0)
+    retry = RetryPolicy(tries=10, first_delay=0.1, max_delay=10.0, max_age=120.0, timeout=60.0)
 
     def lane(self, call: PatchPodStatus) -> Lane:
         return Lane.NOMINATION if call.nominated_node else Lane.STATUS
