@@ -78,6 +78,7 @@ class Harness(User):
         self.recorder = Recorder(self.loop.time)
         self._service_settings = services
         self._wants_scheduler = scheduler
+        self._is_started = False
         self._problems: list[str] = []
         self.loop.set_exception_handler(self._on_loop_problem)
         self.server = self.do(self._make_server(history))
@@ -108,6 +109,10 @@ class Harness(User):
             self.close()
 
     def start(self) -> Self:
+        """Starts services and scheduler; once, however often it is called."""
+        if self._is_started:
+            return self
+        self._is_started = True
         if self._service_settings is not None:
             self.do(self._start_services(self._service_settings))
         if self._wants_scheduler:
