@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from functools import cached_property
 
 import msgspec
 
@@ -16,6 +15,7 @@ from pilotage.api.pods import Container, Pod, Toleration
 from pilotage.api.quantity import QuantityError
 from pilotage.api.requests import measure, pod_requests
 from pilotage.api.selectors import NodeMatcher, Requirement, compile_node_selector, match_labels
+from pilotage.state.lazy import lazy
 from pilotage.state.view import HostPort
 
 _NO_LABELS: Mapping[str, str] = {}
@@ -83,22 +83,22 @@ class PodInfo:
     def is_terminating(self) -> bool:
         return self.pod.metadata.deletion_timestamp is not None
 
-    @cached_property
+    @lazy
     def container_requests(self) -> dict[str, int]:
         """`requests` as if the pod had no pod-level resources: what NodeResourcesFit scores."""
         return self.requests if self.pod.spec.resources is None else pod_requests(self.pod, pod_level=False)
 
-    @cached_property
+    @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
         return tuple(self.pod.spec.tolerations or ())
 
-    @cached_property
+    @lazy
     def node_selector(self) -> tuple[Requirement, ...]:
         """`spec.nodeSelector` as requirements, all of which a node must meet."""
         selector = self.pod.spec.node_selector
         return match_labels(selector).requirements if selector else ()
 
-    @cached_property
+    @lazy
     def node_affinity(self) -> NodeMatcher | None:
         """Required node affinity; None when there is none. Raises SelectorError."""
         affinity = self.pod.spec.affinity
@@ -107,13 +107,13 @@ class PodInfo:
             return None
         return compile_node_selector(required, "spec.affinity.nodeAffinity.required")
 
-    @cached_property
+    @lazy
     def host_ports(self) -> tuple[HostPort, ...]:
         """Host ports of containers and of sidecars (init containers with restartPolicy Always)."""
         found = dict.fromkeys(_host_ports(self.pod))
         return tuple(found)
 
-    @cached_property
+    @lazy
     def images(self) -> tuple[str, ...]:
         """Image names as nodes report them (a tag always), one entry per use."""
         spec = self.pod.spec
@@ -121,7 +121,7 @@ class PodInfo:
         names += [v.image.reference for v in spec.volumes or () if v.image is not None]
         return tuple(normalised_image_name(name) for name in names)
 
-    @cached_property
+    @lazy
     def signature(self) -> bytes:
         """Equal for two pods when no plugin that reads namespace, labels and spec can tell them apart.
 

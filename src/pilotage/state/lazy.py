@@ -1,0 +1,33 @@
+"""A value computed at first use and kept on the instance, without the lock of functools.cached_property.
+
+There is one thread that owns the state, so there is nobody to lock out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):  # noqa: N801  a decorator, named like property
+    """Decorator for methods without arguments; the class needs a `__dict__`."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
+        if instance is None:
+            return self
+        value = self._compute(instance)
+        vars(instance)[self._name] = value  # found there from now on: this descriptor sets nothing
+        return value
