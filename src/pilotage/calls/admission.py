@@ -38,7 +38,8 @@ def admit(slot: Slot, new: Wish) -> Ended:
     older = Wish(same.call, same.kind, same.ticket, same.key, same.offered)
     older.tries, older.first_sent = same.tries, same.first_sent
     same.take(merged)
-    same.ticket, same.offered, same.tries = new.ticket, new.offered, 0
+    same.ticket, same.offered = new.ticket, new.offered
+    same.tries, same.first_sent = 0, None
     return [*_overwrite(slot, rests), (older, OVERWRITTEN)]
 
 

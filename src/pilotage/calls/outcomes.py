@@ -104,7 +104,9 @@ class Conclusion:
     def _again(self, verdict: Retry) -> Ended:
         wish, policy = self.wish, self.wish.kind.retry
         wish.not_before = self.now + self._delay(verdict, wish.tries)
-        is_too_old = wish.not_before - wish.offered > policy.max_age
+        # Waiting for its turn does not count: a call may always be sent, and sent again.
+        begun = self.now if wish.first_sent is None else wish.first_sent
+        is_too_old = wish.not_before - begun > policy.max_age
         if wish.tries >= policy.tries or is_too_old:
             return self._end(Outcome(CallResult.FAILED, verdict.error, verdict.status, verdict.reason))
         return [] if wish.holds else requeue(self.slot, wish)

@@ -61,7 +61,7 @@ Result: TypeAlias = Response | NoAnswer
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Seconds. `tries` requests at most, and none that would start later than `max_age` after the wish."""
+    """Seconds. `tries` requests at most, and none later than `max_age` after the first."""
 
     tries: int = 8
     first_delay: float = 0.1

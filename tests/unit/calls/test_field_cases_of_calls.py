@@ -318,6 +318,15 @@ def test_429_that_asks_for_too_long_ends_the_attempt(rig: Rig) -> None:
     assert rig.outcomes[ticket].status == 429
 
 
+def test_waiting_long_for_a_turn_does_not_use_up_the_tries(rig: Rig) -> None:
+    ticket = rig.offer(bind())
+    rig.pass_time(600)
+    rig.answer(rig.one(), status(429, "TooManyRequests", retry_after="1"))
+    rig.pass_time(1)
+    rig.answer(rig.one(), ok())
+    assert rig.result(ticket) is CallResult.DONE
+
+
 # A7: the patch is computed on the newest pod
 
 
