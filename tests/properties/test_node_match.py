@@ -22,7 +22,7 @@ def requirement() -> st.SearchStrategy[dict[str, Any]]:
         {
             "key": KEYS,
             "operator": st.sampled_from(["In", "NotIn"]),
-            "values": st.lists(VALUES, min_size=1, max_size=3),
+            "values": st.lists(VALUES, min_size=1, max_size=3),  # "-7" is no label value
         }
     )
     presence = st.fixed_dictionaries({"key": KEYS, "operator": st.sampled_from(["Exists", "DoesNotExist"])})

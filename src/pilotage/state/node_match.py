@@ -15,10 +15,7 @@ from pilotage.state.view import Bool, NodeView
 
 
 def required_mask(view: NodeView, info: PodInfo) -> Bool | None:
-    """[n_rows] nodes that pass nodeSelector and required node affinity; None when the pod has neither.
-
-    Raises SelectorError for an affinity that cannot be compiled.
-    """
+    """[n_rows] nodes that pass nodeSelector and required node affinity; None when the pod has neither."""
     affinity = info.node_affinity
     if affinity is None:
         return requirements_mask(view, info.node_selector) if info.node_selector else None

@@ -11,10 +11,17 @@ from copy import copy
 
 import msgspec
 
-from pilotage.api.pods import Container, Pod, Toleration
+from pilotage.api.pods import Container, NodeSelectorTerm, Pod, Toleration
 from pilotage.api.quantity import QuantityError
 from pilotage.api.requests import measure, pod_requests
-from pilotage.api.selectors import NodeMatcher, Requirement, compile_node_selector, match_labels
+from pilotage.api.selectors import (
+    NodeMatcher,
+    NodeTermMatcher,
+    Requirement,
+    SelectorError,
+    compile_node_term,
+    match_labels,
+)
 from pilotage.state.lazy import lazy
 from pilotage.state.view import HostPort
 
@@ -100,12 +107,10 @@ class PodInfo:
 
     @lazy
     def node_affinity(self) -> NodeMatcher | None:
-        """Required node affinity; None when there is none. Raises SelectorError."""
+        """Required node affinity; None when there is none. A term that makes no sense matches nothing."""
         affinity = self.pod.spec.affinity
         required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-        if required is None:
-            return None
-        return compile_node_selector(required, "spec.affinity.nodeAffinity.required")
+        return None if required is None else NodeMatcher(tuple(map(_term, required.node_selector_terms)))
 
     @lazy
     def host_ports(self) -> tuple[HostPort, ...]:
@@ -130,6 +135,13 @@ class PodInfo:
         spec = self.pod.spec
         volumes = [v for v in spec.volumes or () if _is_scheduling_volume(v)]
         return _ENCODER.encode((self.namespace, self.labels, msgspec.structs.replace(spec, volumes=volumes)))
+
+
+def _term(term: NodeSelectorTerm) -> NodeTermMatcher:
+    try:
+        return compile_node_term(term)
+    except SelectorError:
+        return NodeTermMatcher()
 
 
 def _is_scheduling_volume(volume: object) -> bool:

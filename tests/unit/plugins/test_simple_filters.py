@@ -101,6 +101,16 @@ def test_e7_an_empty_term_matches_nothing_and_the_selector_is_anded() -> None:
     assert decide_with(state, pod("p", affinity=has_a, nodeSelector={"b": "1"})).node == "n2"
 
 
+def test_a_term_that_makes_no_sense_matches_nothing() -> None:
+    state = cluster(node("n1"), node("n2", labels={"a": "1"}))
+    nonsense = {"matchExpressions": [{"key": "a", "operator": "Sounds", "values": ["like"]}]}
+    sensible = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    assert decide_with(state, pod("p", affinity=affinity(nonsense, sensible))).node == "n2"
+    decision = decide_with(state, pod("p", affinity=affinity(nonsense)))
+    text = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+    assert decision.message == text
+
+
 def test_pinned_names_leave_the_others_absent() -> None:
     state = cluster(node("n1", {"cpu": "100m", "pods": 5}), node("n2"), node("n3"))
     decision = decide_with(state, pod("p", {"cpu": 1}, affinity=affinity({"matchFields": [names("n1")]})))
