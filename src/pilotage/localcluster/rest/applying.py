@@ -70,7 +70,7 @@ def _update(call: Call, record: Record, config: Tree) -> Response:
     others = [replace(entry, fields=entry.fields - taken) for entry in others]
     merged = _merged(type_name, deepcopy(live), config)
     owned = frozenset[Path]().union(wanted, *(entry.fields for entry in others))
-    for path in sorted(before - owned, reverse=True):  # fields before the item that holds them
+    for path in sorted(before - owned):  # an item before its fields: without its key it is not found
         if not any(other[: len(path)] == path for other in owned):
             remove_at(merged, path)
     meta, given = merged["metadata"], config["metadata"]
