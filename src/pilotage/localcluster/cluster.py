@@ -56,7 +56,7 @@ class ClusterServices:
         self.cache = Cache()
         self._clock = clock or RealClock()
         self._on_problem = on_problem or _LOG.info
-        client = ApiClient(transport, field_manager="pilotage-services")
+        client = ApiClient(transport, field_manager="")  # unnamed: no managedFields to keep
         self._informers = Informers(
             transport, self.cache, RESOURCES, on_moved=self._moved, on_problem=self._on_problem, seed=seed
         )

@@ -98,9 +98,7 @@ def track_change(call: Call, old: Tree, new: Tree) -> None:
             meta.pop("managedFields", None)
     if not call.field_manager:
         return
-    before, after = field_set(type_of(call.kind), old), field_set(type_of(call.kind), new)
-    changed = frozenset(p for p in after if p not in before or value_at(old, p) != value_at(new, p))
-    gone = before - after
+    changed, gone = _difference(type_of(call.kind), old, new)
     if not changed and not gone:
         return
     manager, subresource = call.field_manager, call.subresource
@@ -111,3 +109,12 @@ def track_change(call: Call, old: Tree, new: Tree) -> None:
         else:
             entries.append(replace(entry, fields=entry.fields - changed - gone))
     write_entries(new, [*entries, new_entry(call, UPDATE, mine)])
+
+
+def _difference(type_name: str, old: Tree, new: Tree) -> tuple[FieldSet, FieldSet]:
+    """(fields that are new or have another value, fields that are gone); equal parts are not walked."""
+    names = [name for name in {*old, *new} if old.get(name) != new.get(name)]
+    old, new = ({name: tree[name] for name in names if name in tree} for tree in (old, new))
+    before, after = field_set(type_name, old), field_set(type_name, new)
+    changed = frozenset(p for p in after if p not in before or value_at(old, p) != value_at(new, p))
+    return changed, before - after
