@@ -95,8 +95,8 @@ class Cache:
     def all(self, resource: str) -> Iterable[KubeObject]:
         return self._objects.get(resource, {}).values()
 
-    def keys(self, resource: str) -> Iterable[str]:
-        return self._objects.get(resource, {}).keys()
+    def count(self, resource: str) -> int:
+        return len(self._objects.get(resource, ()))
 
     def in_namespace(self, resource: str, namespace: str) -> list[KubeObject]:
         return [view for view in self.all(resource) if view.metadata.namespace == namespace]

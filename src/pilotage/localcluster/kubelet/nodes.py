@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 from zlib import crc32
 
-from pilotage.api.kinds import by_resource
+from pilotage.api.kinds import Kind, by_resource
 from pilotage.api.meta import KubeObject
 from pilotage.api.nodes import Node
-from pilotage.client.api import ApiClient, PatchType
+from pilotage.client.api import ApiClient
 from pilotage.client.errors import ApiError
 from pilotage.localcluster.controllers.plan import NOTHING, Patch, Plan, plan
 from pilotage.localcluster.kubelet.addresses import Addresses, node_addresses
@@ -26,7 +27,7 @@ ANNOTATION = "pilotage.dev/kubelet"
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 10.0
 NODES_PER_PERIOD = 200  # with more, the period is stretched
-_NOT_FOUND = 404
+_NOT_FOUND, _CONFLICT = 404, 409
 
 
 def has_kubelet(node: KubeObject | None) -> bool:
@@ -66,30 +67,43 @@ class NodeKubelets:
 
 @dataclass(frozen=True, slots=True)
 class RenewLease:
-    """Patches the lease, or creates it where there is none."""
+    """Creates the lease, or patches it where it is there already (or is expected to be, when `is_known`)."""
 
     node: str
     uid: str
     time: str
     seconds: int
+    is_known: bool = False
     resource: str = ""
 
     async def apply(self, client: ApiClient) -> Mapping[str, Any] | None:
-        kind = by_resource("leases.coordination.k8s.io")
-        assert kind is not None
         spec = {"renewTime": self.time, "leaseDurationSeconds": self.seconds}
+        steps = [partial(self._create, client, spec), partial(self._renew, client, spec)]
+        first, second = reversed(steps) if self.is_known else steps
         try:
-            await client.patch(kind, self.node, {"spec": spec}, LEASE_NAMESPACE, patch_type=PatchType.MERGE)
+            await first()
         except ApiError as error:
-            if error.status != _NOT_FOUND:
+            if error.status not in (_NOT_FOUND, _CONFLICT):
                 raise
-            await client.create(kind, self._whole(spec), LEASE_NAMESPACE)
+            await second()
         return None
+
+    async def _renew(self, client: ApiClient, spec: Mapping[str, Any]) -> None:
+        await client.patch(_lease_kind(), self.node, {"spec": spec}, LEASE_NAMESPACE)
+
+    async def _create(self, client: ApiClient, spec: Mapping[str, Any]) -> None:
+        await client.create(_lease_kind(), self._whole(spec), LEASE_NAMESPACE)
 
     def _whole(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         owner = {"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": self.uid}
         metadata = {"name": self.node, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
         return {"metadata": metadata, "spec": {"holderIdentity": self.node, **spec}}
+
+
+def _lease_kind() -> Kind:
+    kind = by_resource("leases.coordination.k8s.io")
+    assert kind is not None
+    return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +112,8 @@ class DropLease:
     resource: str = ""
 
     async def apply(self, client: ApiClient) -> Mapping[str, Any] | None:
-        kind = by_resource("leases.coordination.k8s.io")
-        assert kind is not None
         try:
-            await client.delete(kind, self.node, LEASE_NAMESPACE)
+            await client.delete(_lease_kind(), self.node, LEASE_NAMESPACE)
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -117,6 +129,8 @@ class NodeLeases:
     def __init__(self) -> None:
         # node name -> when its lease is to be written next; a node without an entry has none of ours.
         self._due: dict[str, float] = {}
+        # Nodes whose lease we wrote at least once.
+        self._written: set[str] = set()
 
     def keys(self, moved: Moved, cache: Cache) -> Iterable[str]:
         del cache
@@ -128,18 +142,37 @@ class NodeLeases:
     def reconcile(self, key: str, cache: Cache, now: float) -> Plan:
         node = cache.get("nodes", key)
         if node is None:
-            return plan([DropLease(key)] if self._due.pop(key, None) is not None else [])
+            return plan([DropLease(key)] if self._forget(key) else [])
         if not has_kubelet(node):
-            self._due.pop(key, None)
+            self._forget(key)
             return NOTHING
-        period = lease_period(sum(1 for _ in cache.keys("nodes")))
-        due = self._due.get(key)
-        if due is not None and due > now + 0.001:
+        period = lease_period(cache.count("nodes"))
+        known = self._due.get(key)
+        due = self._first(key, period, now) if known is None else known
+        if due > now + 0.001:
+            self._due[key] = due
             return plan([], due - now)
-        share = 1.0 if due is not None else max(0.05, crc32(key.encode()) % 1000 / 1000)
-        self._due[key] = now + period * share
-        write = RenewLease(key, node.metadata.uid, micro_time_text(now), int(period * 4))
-        return plan([write], period * share)
+        self._due[key] = now + (period if key in self._written else period * _share(key))
+        write = RenewLease(
+            key, node.metadata.uid, micro_time_text(now), int(period * 4), key in self._written
+        )
+        self._written.add(key)
+        return plan([write], self._due[key] - now)
+
+    def _forget(self, key: str) -> bool:
+        """Whether there may be a lease of ours."""
+        self._due.pop(key, None)
+        was_written = key in self._written
+        self._written.discard(key)
+        return was_written
+
+    def _first(self, key: str, period: float, now: float) -> float:
+        """At once for few nodes; many would all write in one moment."""
+        return now + period * _share(key) if period > LEASE_SECONDS else now
+
+
+def _share(node: str) -> float:
+    return max(0.05, crc32(node.encode()) % 1000 / 1000)
 
 
 def lease_period(nodes: int) -> float:
