@@ -119,7 +119,7 @@ async def main_async(server: ServerProcess, n_nodes: int, n_pods: int) -> int:
     await create_nodes(client, generate(n_nodes))
     ready: asyncio.Future[Scheduler] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
-        serve(transport, local_settings(None, registry), registry, stop, RunOptions(), ready.set_result)
+        serve(transport, local_settings(registry), registry, stop, RunOptions(), ready.set_result)
     )
     scheduler = await ready
     scheduler.add_observer(timing)

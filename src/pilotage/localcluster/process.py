@@ -60,6 +60,7 @@ class ServerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
+            process_group=0,  # Ctrl-C in a terminal is the parent's business, from the first instant on
         )
         settings = {"port": port, "services": services, "seed": seed, "token": token, "history": history}
         try:

@@ -48,7 +48,8 @@ def _unknown_in_struct(tree: Any, kind: type[msgspec.Struct], path: str) -> Iter
         if name in known:
             yield from unknown_fields(value, known[name], where)
         else:
-            yield Problem(where, None, f"unknown field{_similar(str(name), known)}")
+            shown = None if isinstance(value, Mapping | list | tuple) else value
+            yield Problem(where, shown, f"unknown field{_similar(str(name), known)}")
 
 
 def _options(kind: Any) -> tuple[Any, ...]:

@@ -1,42 +1,37 @@
-"""The command line. Commands are imported when they are called, so that `--help` stays quick."""
+"""The command line, `pilotage`.
+
+This module is imported first and so imports next to nothing: whatever happens later, Ctrl-C during the
+imports included, ends in one line and an exit code.
+"""
 
 from __future__ import annotations
 
-import importlib
+import os
+import sys
 
-import rich_click as click
-
-COMMANDS = {
-    "up": "pilotage.frontends.cli.up:up",
-    "run": "pilotage.frontends.cli.run:run",
-    "demo": "pilotage.frontends.cli.demo:demo",
-    "get": "pilotage.frontends.cli.objects:get",
-    "apply": "pilotage.frontends.cli.objects:apply",
-    "delete": "pilotage.frontends.cli.objects:delete",
-    "replay": "pilotage.frontends.replay.command:replay",
-    "version": "pilotage.frontends.cli.version:version",
-}
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
 
 
-class LazyGroup(click.RichGroup):
-    """Group whose commands are loaded by name from `COMMANDS`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        target = COMMANDS.get(cmd_name)
-        if target is None:
-            return None
-        module, _, attribute = target.partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """A complete Kubernetes scheduler in Python, with a whole cluster in one command.
+    """Entry point of the program: never a traceback, unless `PILOTAGE_DEBUG` is set."""
+    try:
+        from pilotage.frontends.cli.failures import run
 
-    Start with `pilotage demo`, then `pilotage up --nodes 5`.
-    """
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201  # click may be half imported
+        code = EXIT_INTERRUPTED
+    if code == EXIT_INTERRUPTED:
+        _leave_at_once(code)
+    sys.exit(code)
+
+
+def _leave_at_once(code: int) -> None:
+    """A second Ctrl-C must not find the interpreter in its goodbyes."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = EXIT_INTERRUPTED
+    os._exit(code)

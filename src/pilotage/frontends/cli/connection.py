@@ -1,4 +1,4 @@
-"""From command line options to an API client, and from failures to one clear line and an exit code."""
+"""From command line options to an API client, and from its failures to one clear line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from pilotage.client.transport import TransportError
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
-
 
 def last_kubeconfig() -> Path:
     """Where `pilotage up` leaves the kubeconfig of the newest embedded cluster."""
@@ -31,7 +28,9 @@ def last_kubeconfig() -> Path:
 
 def kubeconfig_options(command: F) -> F:
     """`--kubeconfig` and `--context`, as kubectl has them."""
-    command = click.option("--context", default=None, help="Context of the kubeconfig to use.")(command)
+    command = click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig.")(
+        command
+    )
     return click.option(
         "--kubeconfig",
         default=None,
@@ -52,9 +51,13 @@ def call_api(
     kubeconfig: str | None, context: str | None, work: Callable[[ApiClient, str], Awaitable[T]]
 ) -> T:
     """Runs `work(client, default namespace)`. Failures become `click.ClickException`s."""
+    chosen = choose_kubeconfig(kubeconfig)
+    try:
+        access = credentials.load(chosen, context)
+    except credentials.CredentialsError as problem:
+        raise click.ClickException(str(problem)) from None
 
     async def session() -> T:
-        access = credentials.load(choose_kubeconfig(kubeconfig), context)
         transport = HttpTransport(access)
         try:
             return await work(ApiClient(transport), access.namespace or "default")
@@ -63,9 +66,26 @@ def call_api(
 
     try:
         return asyncio.run(session())
-    except credentials.CredentialsError as problem:
-        raise click.ClickException(str(problem)) from None
     except ApiError as problem:
-        raise click.ClickException(f"Error from server ({problem.reason}): {problem.message}") from None
+        raise click.ClickException(from_server(problem)) from None
     except TransportError as problem:
-        raise click.ClickException(f"no answer from the API server: {problem}") from None
+        raise click.ClickException(unreachable(access.server, problem, chosen)) from None
+
+
+def from_server(problem: ApiError) -> str:
+    """A refusal in kubectl's words."""
+    reason = f" ({problem.reason})" if problem.reason else ""
+    return f"Error from server{reason}: {problem.message}"
+
+
+def unreachable(server: str, problem: TransportError, kubeconfig: str | None) -> str:
+    """Why no answer came, and what to do where that is known."""
+    cause = problem.__cause__
+    cause = getattr(cause, "os_error", cause)
+    if isinstance(cause, ConnectionRefusedError):
+        if kubeconfig == str(last_kubeconfig()):
+            return "the cluster of the last 'pilotage up' has ended: start one with 'pilotage up'"
+        return f"nothing listens at {server}: is the cluster of this kubeconfig running?"
+    if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
+        return f"no answer from {server}: {os.strerror(cause.errno)}"
+    return f"no answer from {server}: {problem}"

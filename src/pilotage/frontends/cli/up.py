@@ -4,105 +4,156 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import rich_click as click
 
-from pilotage.client.api import ApiClient, ApiError
+from pilotage.client.api import ApiClient, ApiError, Json
 from pilotage.client.transport import TransportError
 from pilotage.framework.profile import ProfileError
+from pilotage.frontends.cli import EXIT_INTERRUPTED
+from pilotage.frontends.cli.configuring import read_config
 from pilotage.frontends.cli.connection import last_kubeconfig
-from pilotage.frontends.local import connect, create_nodes, load_nodes, local_settings
+from pilotage.frontends.cli.failures import say
+from pilotage.frontends.local import (
+    ClusterError,
+    connect,
+    create_nodes,
+    load_nodes,
+    local_settings,
+    wait_for_nodes,
+    write_kubeconfig,
+)
 from pilotage.localcluster.nodes import NodeTemplateError
 from pilotage.localcluster.process import ServerProcess, ServerStartError
-from pilotage.runtime.config_errors import ConfigError
 from pilotage.runtime.logging_setup import set_up_logging
 from pilotage.runtime.plugins_loading import PluginLoadError, build_registry
 from pilotage.runtime.run import RunOptions, run_scheduler
 
-_FAULTS = (ConfigError, PluginLoadError, ProfileError, NodeTemplateError, ServerStartError, FileExistsError)
+FAULTS = (PluginLoadError, ProfileError, NodeTemplateError, ServerStartError, ClusterError)
+_MANY_NODES = 100
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(min=0), default=3, show_default=True, help="Simulated nodes.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=0),
+    default=None,
+    metavar="N",
+    help="Simulated nodes.  [default: 3, or all that the template's pools have]",
+)
 @click.option(
     "--node-template",
     type=click.Path(),
     default=None,
-    help="YAML: a Node to repeat, or `zones` and `pools` (see docs/reference/node-template.md).",
+    metavar="FILE",
+    help="YAML: a Node to repeat, or `zones` and `pools` (docs/reference/node-template.md).",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 picks a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    metavar="PORT",
+    help="Of the API server; 0 picks a free one.",
 )
-@click.option("--write-kubeconfig", type=click.Path(), default=None, help="Where to write the kubeconfig.")
-@click.option("--config", type=click.Path(), default=None, help="A KubeSchedulerConfiguration file.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
+@click.option(
+    "--write-kubeconfig",
+    "kubeconfig",
+    type=click.Path(),
+    default=None,
+    metavar="FILE",
+    help="Where to write the kubeconfig.  [default: a file that `pilotage get` finds by itself]",
+)
+@click.option(
+    "--config",
+    type=click.Path(),
+    default=None,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration (docs/reference/configuration.md).",
+)
+@click.option(
+    "--health-port",
+    type=click.IntRange(1, 65535),
+    default=None,
+    metavar="PORT",
+    help="Serve the scheduler's /healthz /readyz /livez /metrics there.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log what the scheduler does.")
 def up(
-    nodes: int,
+    nodes: int | None,
     node_template: str | None,
     port: int,
-    write_kubeconfig: str | None,
+    kubeconfig: str | None,
     config: str | None,
+    health_port: int | None,
     verbose: bool,
-) -> None:
+) -> int:
     """Start a whole cluster: API server, simulated nodes, controllers, scheduler. Ctrl-C ends all of it.
 
     Example: `pilotage up --nodes 5`, then in another terminal `pilotage get nodes`.
     """
     set_up_logging(level=logging.INFO if verbose else logging.WARNING)
-    path = Path(write_kubeconfig) if write_kubeconfig else last_kubeconfig()
+    path = Path(kubeconfig).absolute() if kubeconfig else last_kubeconfig()
     try:
         registry = build_registry()
-        settings = local_settings(config, registry)
+        settings = read_config(config, registry).settings if config else local_settings(registry)
         objects = load_nodes(nodes, node_template)
         with ServerProcess.start(port) as server:
-            server.write_kubeconfig(path)
+            write_kubeconfig(server, path)
             asyncio.run(_fill(server, objects))
             code = run_scheduler(
                 settings,
                 transport=connect(server),
                 registry=registry,
-                options=RunOptions(health_port=0),
-                on_ready=lambda _: _announce(server, path, len(objects), is_default=not write_kubeconfig),
+                options=RunOptions(health_port=health_port),
+                on_ready=lambda _: _announce(server, path, len(objects)),
             )
-    except _FAULTS as problem:
+    except FAULTS as problem:
         raise click.ClickException(str(problem)) from None
     except KeyboardInterrupt:
-        code = 130
-    click.echo("stopped", err=True)
-    sys.exit(code)
+        code = EXIT_INTERRUPTED
+    say("stopped", prefix="")
+    return code
 
 
-async def _fill(server: ServerProcess, objects: list[dict[str, object]]) -> None:
+async def _fill(server: ServerProcess, objects: list[Json]) -> None:
+    """Creates the nodes and waits for their kubelets. Raises NodeTemplateError, ClusterError."""
     transport = connect(server)
+    client = ApiClient(transport)
     try:
-        if sys.stderr.isatty() and len(objects) > 100:
+        if sys.stderr.isatty() and len(objects) > _MANY_NODES:
             with click.progressbar(length=len(objects), label="Creating nodes", file=sys.stderr) as bar:
-                await _create(ApiClient(transport), objects, lambda: bar.update(1))
+                await create_nodes(client, objects, lambda: bar.update(1))
         else:
-            await _create(ApiClient(transport), objects, lambda: None)
+            await create_nodes(client, objects)
+        await wait_for_nodes(client)
+    except ApiError as problem:
+        raise NodeTemplateError(f"a node was refused: {problem.message}") from None
+    except TransportError as problem:
+        raise ClusterError(f"the embedded server gave no answer: {problem}") from None
     finally:
         await transport.close()
 
 
-async def _create(client: ApiClient, objects: list[dict[str, object]], step: Callable[[], None]) -> None:
-    try:
-        await create_nodes(client, objects, step)
-    except* (ApiError, TransportError) as problems:
-        raise NodeTemplateError(f"a node was refused: {problems.exceptions[0]}") from None
-
-
-def _announce(server: ServerProcess, path: Path, nodes: int, *, is_default: bool) -> None:
-    pilotage = sys.argv[0]
-    click.echo(f"API server   {server.url}")
-    click.echo(f"nodes        {nodes} simulated")
-    click.echo(f"kubeconfig   {path}")
-    click.echo("\nUse it from another terminal:")
-    click.echo(f"  export KUBECONFIG={path}")
-    click.echo("  kubectl get nodes")
-    click.echo(f"  {pilotage} get nodes" + ("" if is_default else f" --kubeconfig {path}"))
-    click.echo("\nCtrl-C ends the cluster and everything in it.")
-    click.echo("ready")
+def _announce(server: ServerProcess, path: Path, nodes: int) -> None:
+    program = Path(sys.argv[0]).absolute()
+    is_found = path == last_kubeconfig() and not os.environ.get("KUBECONFIG")
+    option = "" if is_found else f" --kubeconfig {path}"
+    lines = (
+        f"API server   {server.url}",
+        f"nodes        {nodes} simulated",
+        f"kubeconfig   {path}",
+        "",
+        "Use it from another terminal:",
+        f"  {program} get nodes{option}",
+        f"  export KUBECONFIG={path}",
+        "  kubectl get nodes",
+        "",
+        "Ctrl-C ends the cluster and everything in it.",
+        "ready",
+    )
+    click.echo("\n".join(lines))
     sys.stdout.flush()

@@ -1,4 +1,7 @@
-"""The demo's summary as text for a terminal."""
+"""The demo's summary as text for a terminal of 80 columns or more.
+
+Law: no line is longer than the console is wide, the commands at the end excepted (they are to be copied).
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,24 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from pilotage.frontends.demo.summary import Pending, Summary, Utilisation
 
-BARS = " ▁▂▃▄▅▆▇█"
+BARS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 40
+_INDENT = 2
 
 
 def print_report(console: Console, summary: Summary, next_commands: Sequence[tuple[str, str]]) -> None:
-    waiting = sum(len(group.pods) for group in summary.pending)
+    """`next_commands`: (command, what it is for)."""
     console.print()
-    console.print(
-        f"[bold green]{summary.bound} pods bound[/] to {summary.nodes} nodes in {summary.elapsed:.1f} s,"
-        f" [bold yellow]{waiting} pending[/]"
-        f" · time to bind p50 {_duration(summary.bind_p50)}, p99 {_duration(summary.bind_p99)}"
-    )
-    console.print(_zones(summary))
-    console.print(_pools(summary.utilisation))
-    if summary.calls:
-        counts = ", ".join(f"{count} {name}" for name, count in summary.calls.items())
-        console.print(f"[bold]API calls[/]: {counts}")
+    _print_head(console, summary)
+    _print_section(console, "Pods per zone", _zones(summary))
+    _print_section(console, "Requested cpu, one bar per node", _pools(summary.utilisation))
     if summary.pending:
-        console.print(_pending(summary.pending))
+        _print_pending(console, summary.pending)
     if next_commands:
         console.print("\n[bold]Next[/]")
         for command, purpose in next_commands:
@@ -36,37 +34,54 @@ def print_report(console: Console, summary: Summary, next_commands: Sequence[tup
             console.print(f"  {escape(command)}", highlight=False, soft_wrap=True)
 
 
+def _print_head(console: Console, summary: Summary) -> None:
+    waiting = sum(len(group.pods) for group in summary.pending)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row(
+        "Pods",
+        f"[bold green]{summary.bound} bound[/] to {summary.nodes} nodes in {summary.elapsed:.1f} s,"
+        f" {summary.running} running, [bold yellow]{waiting} pending[/]",
+    )
+    facts.add_row("Time to bind", f"p50 {_duration(summary.bind_p50)}, p99 {_duration(summary.bind_p99)}")
+    if summary.calls:
+        facts.add_row("API calls", ", ".join(f"{count} {name}" for name, count in summary.calls.items()))
+    console.print(facts, highlight=False)
+
+
+def _print_section(console: Console, title: str, content: Table) -> None:
+    console.print(f"\n[bold]{title}[/]")
+    console.print(Padding(content, (0, 0, 0, _INDENT)), highlight=False)
+
+
 def _duration(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def _zones(summary: Summary) -> Table:
-    table = Table(title="Pods per zone", title_justify="left", box=None, padding=(0, 1), show_header=False)
+    table = Table.grid(padding=(0, 2))
     most = max(summary.zones.values(), default=0) or 1
     for zone, count in summary.zones.items():
-        table.add_row(zone, "█" * round(count / most * BAR_WIDTH), str(count))
+        table.add_row(zone, f"[cyan]{'█' * round(count / most * BAR_WIDTH)}[/] {count}")
     return table
 
 
 def _pools(pools: Sequence[Utilisation]) -> Table:
-    table = Table(
-        title="Requested cpu, one bar per node",
-        title_justify="left",
-        box=None,
-        padding=(0, 1),
-        show_header=False,
-    )
+    table = Table.grid(padding=(0, 2))
     for pool in pools:
-        bars = "".join(BARS[min(8, round(share * 8))] for share in pool.cpu)
+        bars = "".join(_bar(share) for share in pool.cpu)
         mean = sum(pool.cpu) / len(pool.cpu) if pool.cpu else 0.0
-        table.add_row(f"{pool.pool} ({len(pool.cpu)})", f"▕{bars}▏", f"mean {mean:.0%}")
+        table.add_row(pool.pool, f"[cyan]{bars}[/]", f"{len(pool.cpu)} nodes", f"mean {mean:.0%}")
     return table
 
 
-def _pending(groups: Sequence[Pending]) -> Table:
-    table = Table(title="Pending, and why", title_justify="left", padding=(0, 1))
-    table.add_column("pods", overflow="fold", ratio=2)
-    table.add_column("reason", overflow="fold", ratio=5)
+def _bar(share: float) -> str:
+    """One character: eighths of the node, nothing at all as a dot."""
+    return BARS[min(7, max(0, round(share * 8) - 1))] if share > 0 else "·"
+
+
+def _print_pending(console: Console, groups: Sequence[Pending]) -> None:
+    console.print("\n[bold]Pending, and why[/]")
     for group in groups:
-        table.add_row("\n".join(group.pods), escape(group.reason))
-    return table
+        for pod in group.pods:
+            console.print(f"  [yellow]{escape(pod)}[/]", highlight=False)
+        console.print(Padding(escape(group.reason), (0, 0, 0, 2 * _INDENT)), highlight=False)

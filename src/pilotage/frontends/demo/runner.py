@@ -17,14 +17,14 @@ from pilotage.client.api import ApiClient, Json
 from pilotage.framework.calls import CallResult
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
-from pilotage.frontends.demo.summary import Summary, summarise
+from pilotage.frontends.demo.summary import Summary, is_running, summarise
 from pilotage.frontends.local import connect, create_nodes, create_objects
 from pilotage.localcluster.nodes import from_pools
 from pilotage.localcluster.process import ServerProcess
 from pilotage.runtime.run import RunOptions, serve
 from pilotage.runtime.scheduler import Scheduler
 
-_SETTLED_SECONDS = 1.5
+_SETTLED_SECONDS = 1.0
 _LIMIT_SECONDS = 45.0
 _POLL_SECONDS = 0.1
 
@@ -57,6 +57,7 @@ class PodLog:
 
     seen: dict[str, float] = field(default_factory=dict)
     bound: dict[str, float] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     changed: float = 0.0
 
@@ -65,6 +66,9 @@ class PodLog:
         if event == "DELETED":
             return
         self.seen.setdefault(uid, now)
+        if is_running(pod) and uid not in self.running:
+            self.running.add(uid)
+            self.changed = now
         if pod["spec"].get("nodeName"):
             if uid not in self.bound:
                 self.bound[uid], self.changed = now, now
@@ -76,6 +80,9 @@ class PodLog:
     @property
     def decided(self) -> int:
         return len(self.bound) + len(self.refused)
+
+    def is_settled(self, expected: int) -> bool:
+        return self.decided >= expected and len(self.running) >= len(self.bound)
 
     def bind_seconds(self) -> list[float]:
         return [time - self.seen[uid] for uid, time in self.bound.items()]
@@ -113,7 +120,7 @@ async def run_demo(
 
 async def _create_nodes(client: ApiClient, progress: Progress) -> None:
     nodes = demo_nodes()
-    bar = progress.add_task("Nodes created", total=len(nodes))
+    bar = progress.add_task("Nodes created", total=len(nodes), detail="")
     await create_nodes(client, nodes, lambda: progress.advance(bar))
 
 
@@ -133,7 +140,7 @@ async def _workload(
         begin = asyncio.get_running_loop().time()
         await create_objects(client, demo_objects())
         await _until_settled(log, progress)
-        elapsed = log.changed - begin
+        elapsed = max(log.bound.values(), default=begin) - begin
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -150,22 +157,25 @@ async def _watch_pods(client: ApiClient, log: PodLog) -> None:
 
 
 async def _until_settled(log: PodLog, progress: Progress) -> None:
-    """Every expected pod is bound or has its reason, and nothing has changed for a moment."""
+    """Every expected pod runs or has its reason, and nothing has changed for a moment."""
     expected = sum(tree["spec"]["replicas"] for tree in demo_objects() if tree["kind"] == "Deployment")
-    bar = progress.add_task("Pods decided", total=expected)
+    bar = progress.add_task("Pods decided", total=expected, detail="")
     clock = asyncio.get_running_loop()
     deadline = clock.time() + _LIMIT_SECONDS
-    while log.decided < expected or clock.time() - log.changed < _SETTLED_SECONDS:
+    while not log.is_settled(expected) or clock.time() - log.changed < _SETTLED_SECONDS:
         _show(progress, bar, log)
         if clock.time() > deadline:
-            raise DemoError(f"only {log.decided} of {expected} pods decided after {_LIMIT_SECONDS:.0f} s")
+            raise DemoError(
+                f"after {_LIMIT_SECONDS:.0f} s only {log.decided} of {expected} pods were decided and"
+                f" {len(log.running)} of {len(log.bound)} bound ones ran: is this machine very busy?"
+            )
         await asyncio.sleep(_POLL_SECONDS)
     _show(progress, bar, log)
 
 
 def _show(progress: Progress, bar: TaskID, log: PodLog) -> None:
-    text = f"Pods decided ({len(log.bound)} bound, {len(log.refused)} pending)"
-    progress.update(bar, completed=log.decided, description=text)
+    text = f"{len(log.bound)} bound, {len(log.running)} running, {len(log.refused)} pending"
+    progress.update(bar, completed=log.decided, description="Pods decided", detail=text)
 
 
 def count_calls(calls: Statistics) -> dict[str, int]:

@@ -34,10 +34,14 @@ class Utilisation:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Times in seconds. `calls`: sent, merged, skipped and whatever else the call queue counted."""
+    """Times in seconds. `calls`: sent, merged, skipped and whatever else the call queue counted.
+
+    `running`: bound pods whose (simulated) kubelet says so.
+    """
 
     nodes: int
     bound: int
+    running: int
     zones: Mapping[str, int]
     utilisation: tuple[Utilisation, ...]
     pending: tuple[Pending, ...]
@@ -66,6 +70,7 @@ def summarise(
     return Summary(
         nodes=len(nodes),
         bound=len(bound),
+        running=sum(is_running(pod) for pod in bound),
         zones=pods_per_zone(bound, nodes),
         utilisation=cpu_utilisation(bound, nodes),
         pending=pending_pods(pod for pod in pods if not pod["spec"].get("nodeName")),
@@ -74,6 +79,10 @@ def summarise(
         elapsed=elapsed,
         calls=dict(calls),
     )
+
+
+def is_running(pod: Tree) -> bool:
+    return bool((pod.get("status") or {}).get("phase") == "Running")
 
 
 def _labels(node: Tree) -> Tree:
