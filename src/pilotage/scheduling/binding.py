@@ -63,8 +63,13 @@ class Bindings:
     def __contains__(self, uid: object) -> bool:
         return uid in self._by_uid
 
-    def get(self, uid: str) -> Binding | None:
-        return self._by_uid.get(uid)
+    def uids(self) -> frozenset[str]:
+        return frozenset(self._by_uid)
+
+    def undecided(self) -> frozenset[str]:
+        """Pods that Permit has not let go yet: they still are in flight for the queue."""
+        before = (Stage.RESERVED, Stage.PERMITTING, Stage.WAITING)
+        return frozenset(uid for uid, binding in self._by_uid.items() if binding.stage in before)
 
     # -- start and end ---------------------------------------------------------------------------
 

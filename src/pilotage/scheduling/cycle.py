@@ -66,6 +66,10 @@ class Cycles:
     def __contains__(self, uid: object) -> bool:
         return uid in self._by_uid
 
+    def uids(self) -> frozenset[str]:
+        """Pods whose decision waits for an answer."""
+        return frozenset(self._by_uid)
+
     def run(self, record: Record) -> None:
         """One attempt of a pod that was just popped."""
         if not self._is_skipped(record):

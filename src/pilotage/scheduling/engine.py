@@ -202,17 +202,22 @@ class Engine:
         self._check_every_pod_is_somewhere()
 
     def _check_every_pod_is_somewhere(self) -> None:
-        for pod in self.cluster.pods():
-            if pod.is_bound or pod.uid in self._informers.foreign or pod.uid in self._state.undecodable:
-                assert self.position(pod.uid) is Position.ABSENT, pod
-                continue
-            is_absent = self.position(pod.uid) is Position.ABSENT
-            is_on_its_way = pod.uid in self._bindings or self.cluster.is_assumed(pod.uid)
-            is_skipped = pod.is_terminating
-            assert not is_absent or is_on_its_way or is_skipped, f"{pod} is lost"
-        known = {pod.uid for pod in self.cluster.pods()}
-        assert self._failures.writer.pods <= known
-        assert self._state.stories.pods <= known | self._state.undecodable.keys()
+        """No pod that waits is lost, and nothing is kept for one that does not wait."""
+        known = {pod.uid: pod for pod in self.cluster.pods()}
+        outside = self._informers.foreign | self._state.undecodable.keys()
+        for uid, pod in known.items():
+            is_elsewhere = pod.is_bound or uid in outside or pod.is_terminating
+            is_on_its_way = uid in self._bindings or self.cluster.is_assumed(uid)
+            if self.position(uid) is Position.ABSENT:
+                assert is_elsewhere or is_on_its_way, f"{pod} is lost"
+        for uid in self._state.queue.uids():
+            assert uid in known, f"{uid} is queued but gone"
+            assert not known[uid].is_bound, known[uid]
+            assert uid not in outside, known[uid]
+        kept = {*self._bindings.uids(), *self._cycles.uids(), *self._failures.writer.pods}
+        assert kept <= known.keys(), kept - known.keys()
+        assert self._state.stories.pods <= known.keys() | self._state.undecodable.keys()
+        assert self._state.queue.in_flight() == {*self._cycles.uids(), *self._bindings.undecided()}
 
 
 def _queue_profile(profile: Profile) -> QueueProfile:

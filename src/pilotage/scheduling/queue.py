@@ -350,6 +350,12 @@ class SchedulingQueue:
     def get(self, uid: str) -> Record | None:
         return self._records.get(uid)
 
+    def uids(self) -> frozenset[str]:
+        return frozenset(self._records)
+
+    def in_flight(self) -> frozenset[str]:
+        return frozenset(record.pod.uid for record in self._in_flight)
+
     def position(self, uid: str) -> Position:
         record = self._records.get(uid)
         return record.position if record is not None else Position.ABSENT
