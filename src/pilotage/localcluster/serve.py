@@ -95,8 +95,8 @@ def _why_not_listening(port: int, error: OSError) -> str:
 
 def _report(message: dict[str, Any]) -> None:
     """The one line that the parent reads; whatever is printed later goes to stderr."""
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone; the end of stdin ends us too
+        os.write(sys.stdout.fileno(), json.dumps(message).encode() + b"\n")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
@@ -150,6 +150,7 @@ async def _serve(settings: dict[str, Any], listener: socket.socket) -> None:
     port = listener.getsockname()[1]
     _report({"ready": {"url": f"https://{_LOOPBACK}:{port}", "token": token, "ca": material.ca.decode()}})
     await _until_stopped(tasks, stop)
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # connections that we cut are no news
     host.drop_watches()
     server.should_exit = True
     await asyncio.wait(tasks, timeout=3)
