@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -34,6 +35,8 @@ from pilotage.runtime.run import RunOptions, run_scheduler
 
 FAULTS = (PluginLoadError, ProfileError, NodeTemplateError, ServerStartError, ClusterError)
 _MANY_NODES = 100
+_POLL_SECONDS = 0.5
+_watching: list[asyncio.Task[None]] = []  # a loop alone does not keep its tasks
 
 
 @click.command()
@@ -109,8 +112,10 @@ def up(
                 transport=connect(server),
                 registry=registry,
                 options=RunOptions(health_port=health_port),
-                on_ready=lambda _: _announce(server, path, len(objects)),
+                on_ready=lambda _: _on_ready(server, path, len(objects)),
             )
+            if not server.is_running:
+                raise ClusterError("the API server ended by itself")
     except FAULTS as problem:
         raise click.ClickException(str(problem)) from None
     except KeyboardInterrupt:
@@ -136,6 +141,18 @@ async def _fill(server: ServerProcess, objects: list[Json]) -> None:
         raise ClusterError(f"the embedded server gave no answer: {problem}") from None
     finally:
         await transport.close()
+
+
+def _on_ready(server: ServerProcess, path: Path, nodes: int) -> None:
+    _announce(server, path, nodes)
+    _watching.append(asyncio.get_running_loop().create_task(_stop_with(server)))
+
+
+async def _stop_with(server: ServerProcess) -> None:
+    """A cluster whose server has died cannot go on: stop as on a signal."""
+    while server.is_running:
+        await asyncio.sleep(_POLL_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _announce(server: ServerProcess, path: Path, nodes: int) -> None:

@@ -53,6 +53,17 @@ def test_a_node_as_template() -> None:
     assert first["status"]["allocatable"] is not second["status"]["allocatable"]
 
 
+def test_a_template_says_the_architecture() -> None:
+    labels = {"kubernetes.io/arch": "arm64"}
+    assert (
+        generate(1, {"metadata": {"labels": labels}})[0]["metadata"]["labels"]["kubernetes.io/arch"]
+        == "arm64"
+    )
+    pools = generate(2, {"pools": [{"name": "a", "labels": labels}]})
+    assert [node["metadata"]["labels"]["kubernetes.io/arch"] for node in pools] == ["arm64", "arm64"]
+    assert [node["metadata"]["labels"]["kubernetes.io/hostname"] for node in pools] == ["a-0", "a-0-1"]
+
+
 @pytest.mark.parametrize(
     ("template", "text"),
     [
@@ -63,6 +74,15 @@ def test_a_node_as_template() -> None:
         ({"pools": [{"name": "a", "count": -1}]}, r"pools\[0\].count: expected"),
         ({"pools": [{"name": "a", "resources": {"cpu": "four"}}]}, r"pools\[0\].resources.cpu: .*four"),
         ({"pools": []}, "no node at all"),
+        ({"pools": [{"name": "a", "labels": 3}]}, r"pools\[0\].labels: expected a mapping, got 3"),
+        ({"pools": [{"name": "a", "resources": 3}]}, r"pools\[0\].resources: expected a mapping"),
+        ({"pools": [3]}, r"pools\[0\].name: required"),
+        ({"pools": [{"name": "a"}], "zones": 5}, "zones: expected a list of names"),
+        ({"pools": [{"name": "a"}], "zone": ["a"]}, "zone: unknown field"),
+        ({"nodes": 3}, "nodes: unknown field"),
+        ({"metadata": 5}, "metadata: expected a mapping"),
+        ({"metadata": {"labels": 5}}, "metadata.labels: expected a mapping"),
+        ({"status": {"allocatable": 5}}, "status.allocatable: expected a mapping"),
         ({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "x"}}}, r"status.allocatable.cpu: "),
     ],
 )
