@@ -7,6 +7,7 @@ them); exit codes 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminat
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -33,6 +34,7 @@ def run(args: Sequence[str]) -> int:
 def exit_code(command: Callable[[], object]) -> int:
     """Runs `command` (answer: an exit code, or something else for 0) and says what went wrong."""
     _unwind_on_sigterm()
+    _never_fail_to_print()
     try:
         answer = command()
         sys.stdout.flush()
@@ -80,3 +82,10 @@ def _unwind_on_sigterm() -> None:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, leave)
+
+
+def _never_fail_to_print() -> None:
+    """A terminal that cannot show a character shows another one."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

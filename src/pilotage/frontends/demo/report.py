@@ -1,6 +1,7 @@
 """The demo's summary as text for a terminal of 80 columns or more.
 
-Law: no line is longer than the console is wide, the commands at the end excepted (they are to be copied).
+Law: on a terminal no line is longer than it is wide, except for the commands at the end, which are to be
+copied; in a pipe a reason is one line, which can be searched.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def print_report(console: Console, summary: Summary, next_commands: Sequence[tup
     """`next_commands`: (command, what it is for)."""
     console.print()
     _print_head(console, summary)
-    _print_section(console, "Pods per zone", _zones(summary))
+    _print_section(console, "Pods per zone", _zones(summary, min(BAR_WIDTH, console.width // 2)))
     _print_section(console, "Requested cpu, one bar per node", _pools(summary.utilisation))
     if summary.pending:
         _print_pending(console, summary.pending)
@@ -36,16 +37,15 @@ def print_report(console: Console, summary: Summary, next_commands: Sequence[tup
 
 def _print_head(console: Console, summary: Summary) -> None:
     waiting = sum(len(group.pods) for group in summary.pending)
-    facts = Table.grid(padding=(0, 2))
-    facts.add_row(
-        "Pods",
-        f"[bold green]{summary.bound} bound[/] to {summary.nodes} nodes in {summary.elapsed:.1f} s,"
+    facts = {
+        "Pods": f"[bold green]{summary.bound} bound[/] to {summary.nodes} nodes in {summary.elapsed:.1f} s,"
         f" {summary.running} running, [bold yellow]{waiting} pending[/]",
-    )
-    facts.add_row("Time to bind", f"p50 {_duration(summary.bind_p50)}, p99 {_duration(summary.bind_p99)}")
-    if summary.calls:
-        facts.add_row("API calls", ", ".join(f"{count} {name}" for name, count in summary.calls.items()))
-    console.print(facts, highlight=False)
+        "Time to bind": f"p50 {_duration(summary.bind_p50)}, p99 {_duration(summary.bind_p99)}",
+        "API calls": ", ".join(f"{count} {name}" for name, count in summary.calls.items()),
+    }
+    for name, text in facts.items():
+        if text:
+            console.print(f"[bold]{name:<14}[/]{text}", highlight=False)
 
 
 def _print_section(console: Console, title: str, content: Table) -> None:
@@ -57,16 +57,18 @@ def _duration(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def _zones(summary: Summary) -> Table:
+def _zones(summary: Summary, width: int) -> Table:
     table = Table.grid(padding=(0, 2))
     most = max(summary.zones.values(), default=0) or 1
     for zone, count in summary.zones.items():
-        table.add_row(zone, f"[cyan]{'█' * round(count / most * BAR_WIDTH)}[/] {count}")
+        table.add_row(zone, f"[cyan]{'█' * round(count / most * width)}[/] {count}")
     return table
 
 
 def _pools(pools: Sequence[Utilisation]) -> Table:
     table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")
     for pool in pools:
         bars = "".join(_bar(share) for share in pool.cpu)
         mean = sum(pool.cpu) / len(pool.cpu) if pool.cpu else 0.0
@@ -84,4 +86,12 @@ def _print_pending(console: Console, groups: Sequence[Pending]) -> None:
     for group in groups:
         for pod in group.pods:
             console.print(f"  [yellow]{escape(pod)}[/]", highlight=False)
-        console.print(Padding(escape(group.reason), (0, 0, 0, 2 * _INDENT)), highlight=False)
+        _print_reason(console, group.reason)
+
+
+def _print_reason(console: Console, reason: str) -> None:
+    """Wrapped for people, whole for whoever reads a pipe."""
+    if console.is_terminal:
+        console.print(Padding(escape(reason), (0, 0, 0, 2 * _INDENT)), highlight=False)
+    else:
+        console.print(" " * 2 * _INDENT + escape(reason), highlight=False, soft_wrap=True)
