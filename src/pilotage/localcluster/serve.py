@@ -164,6 +164,7 @@ def _config(app: HttpApp, material: tls.TlsMaterial) -> uvicorn.Config:
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_keep_alive=120,
         timeout_graceful_shutdown=1,

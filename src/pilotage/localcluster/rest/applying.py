@@ -15,7 +15,7 @@ from pilotage.api.wire import Response
 from pilotage.localcluster.rest import schema
 from pilotage.localcluster.rest.bodies import check_type, metadata_of, parse_yaml
 from pilotage.localcluster.rest.call import Call
-from pilotage.localcluster.rest.errors import RestError, bad_request
+from pilotage.localcluster.rest.errors import RestError, bad_request, not_found
 from pilotage.localcluster.rest.field_sets import (
     FieldSet,
     Path,
@@ -47,6 +47,8 @@ def apply(call: Call) -> Response:
         raise bad_request("metadata.managedFields must be nil")
     check_fields(call, config)
     record = call.store.get(call.kind.storage_resource, call.namespace, call.name)
+    if record is None and call.subresource:
+        raise not_found(call.kind, call.name)
     if record is None:
         return _create(call, config)
     return _update(call, record, config)

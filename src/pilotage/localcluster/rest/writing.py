@@ -27,6 +27,7 @@ from pilotage.localcluster.rest.errors import (
 )
 from pilotage.localcluster.rest.field_validation import check_fields
 from pilotage.localcluster.rest.pod_resize import prepare_resize
+from pilotage.localcluster.rest.pod_status import keep_omitted
 from pilotage.localcluster.rest.preconditions import check_uid, check_version
 from pilotage.localcluster.rest.rendering import object_bytes
 from pilotage.localcluster.rest.strategies import strategy_of
@@ -219,6 +220,8 @@ def change(call: Call, record: Record, new: Tree, old: Tree | None = None) -> Re
     if call.subresource == "status":
         new = _with_status(old, new, strategy.status_metadata)
         admission.prepare_status(kind, new)
+        if kind.resource == "pods":
+            keep_omitted(old, new)
         _track(call, old, new)
         return store_change(call, record, new)
     if call.subresource == "resize":

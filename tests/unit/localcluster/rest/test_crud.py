@@ -194,6 +194,22 @@ def test_status_writes_leave_the_rest_alone(api: Api) -> None:
     assert pod["spec"]["schedulerName"] == "default-scheduler"
 
 
+def test_a_pod_status_keeps_what_its_writer_leaves_out(api: Api) -> None:
+    pod = api.pod("p")
+    api.set_status(
+        "p",
+        {
+            "observedGeneration": 1,
+            "conditions": [{"type": "Ready", "status": "False", "observedGeneration": 1}],
+        },
+    )
+    pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    del pod["metadata"]["resourceVersion"]
+    status = api.call("PUT", f"{PODS}/p/status", pod).body["status"]
+    assert (status["qosClass"], status["observedGeneration"]) == ("BestEffort", 1)
+    assert status["conditions"] == [{"type": "Ready", "status": "True", "observedGeneration": 1}]
+
+
 def test_nodes_may_be_created_with_a_status(api: Api) -> None:
     node = api.create("/api/v1/nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "2.0"}}})
     assert node["status"]["capacity"] == {"cpu": "2"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from restkit import PODS, START, Api, container
+from restkit import PODS, Api, container
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
@@ -243,7 +243,12 @@ def test_unhealthy_pods_follow_the_budgets_policy(
 
 def test_eviction_preconditions_and_names(api: Api) -> None:
     running(api)
+    budget(api, allowed=1)
     assert evict(api, "p", deleteOptions={"preconditions": {"uid": "other"}}).status == 409
+    assert evict(api, "p", deleteOptions={"preconditions": {"resourceVersion": "1"}}).status == 409
+    assert api.get(f"{BUDGETS}/b").body["status"]["disruptionsAllowed"] == 1
     assert api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "q"}}).status == 400
     assert evict(api, "nobody").status == 404
-    assert api.now == START
+    meta = meta_of(api, "p")
+    exact = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    assert evict(api, "p", deleteOptions={"preconditions": exact}).status == 201

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from pilotage.api.meta import LabelSelector
@@ -18,6 +20,7 @@ from pilotage.localcluster.rest.errors import (
     success_status,
     too_many_requests,
 )
+from pilotage.localcluster.rest.preconditions import check_uid, check_version_precondition
 from pilotage.localcluster.rest.timestamps import time_text
 from pilotage.localcluster.rest.writing import current
 from pilotage.localcluster.store import Record, Tree
@@ -40,6 +43,9 @@ def evict(call: Call) -> Response:
         raise bad_request("name in URL does not match name in Eviction object")
     record = current(call)
     options = options_from(body.get("deleteOptions") or {}, call)
+    check_uid(call.kind, record, options.uid)
+    check_version_precondition(call.kind, record, options.version)
+    options = replace(options, uid=None, version=None)  # met: what follows changes the version
     tree = record.tree()
     if not _skips_budgets(tree):
         _spend_budget(call, record, tree)
