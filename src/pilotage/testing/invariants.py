@@ -91,4 +91,9 @@ def check_beliefs(server: Server, scheduler: Scheduler) -> None:
     }
     known = {name for name in (table.name(row) for row in table.live_rows)}
     expected = {uid: node for uid, node in shown.items() if node in known}
-    assert believed == expected, f"believed {believed}, shown {expected}"
+    wrong = {
+        uid: (believed.get(uid), expected.get(uid))
+        for uid in sorted(believed.keys() | expected.keys())
+        if believed.get(uid) != expected.get(uid)
+    }
+    assert not wrong, f"(believed, shown) by UID: {wrong}"

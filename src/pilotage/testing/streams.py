@@ -7,6 +7,7 @@ delayed or held is delivered any more.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from enum import Enum
 
@@ -50,7 +51,9 @@ class ControlledStream:
         self._inner = inner
         self._delay = delay
         self._cut_after = cut_after
-        self._last_due = 0.0  # no line may be delivered before this loop time
+        # Lines on their way with the loop time at which each is due; times never fall.
+        self._late: deque[tuple[float, bytes | End]] = deque()
+        self._timer: asyncio.TimerHandle | None = None  # set exactly while `_late` holds something
         self._held: list[bytes] | None = None  # lines kept back, None when nothing is held
         self._queue: asyncio.Queue[bytes | End] = asyncio.Queue()
         self._pump: asyncio.Task[None] | None = None
@@ -94,6 +97,7 @@ class ControlledStream:
         """Break the stream now; lines on their way are lost."""
         self.is_open = False
         self._held = None
+        self._late.clear()
         while not self._queue.empty():
             self._queue.get_nowait()
         self._queue.put_nowait(end)
@@ -129,12 +133,21 @@ class ControlledStream:
 
     def _at_due(self, item: bytes | End) -> None:
         now = self._loop.time()
-        due = max(self._last_due, now + self._delay)
-        if due <= now:
+        due = max(self._late[-1][0] if self._late else now, now + self._delay)
+        if due <= now and not self._late:
             self._put(item)
             return
-        self._last_due = due
-        self._loop.call_at(due, self._put, item)
+        self._late.append((due, item))
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._arrive)
+
+    def _arrive(self) -> None:
+        """One timer for all: timers of equal times would not keep the order."""
+        self._timer = None
+        while self._late and self._late[0][0] <= self._loop.time():
+            self._put(self._late.popleft()[1])
+        if self._late:
+            self._timer = self._loop.call_at(self._late[0][0], self._arrive)
 
     def _put(self, item: bytes | End) -> None:
         if self.is_open:

@@ -227,6 +227,19 @@ async def test_stale_watch_keeps_order_when_the_delay_ends(c: Case) -> None:
 
 
 @case
+async def test_late_lines_keep_their_order_when_due_at_once(c: Case) -> None:
+    c.faults.delay_watches(5)
+    stream = await c.client.stream(WATCH)
+    lines = stream.lines()
+    first = asyncio.ensure_future(anext(lines))
+    await asyncio.sleep(3.5)
+    c.faults.clear()  # lines 1 to 3 are on their way, later ones may not overtake them
+    await asyncio.sleep(20)
+    assert await first == b"1"
+    assert [await anext(lines) for _ in range(9)] == [b"%d" % number for number in range(2, 11)]
+
+
+@case
 async def test_held_watch(c: Case) -> None:
     stream = await c.client.stream(WATCH)
     lines = stream.lines()

@@ -28,7 +28,7 @@ def test_a_day_passes_at_once_and_lands_exactly() -> None:
     assert time.perf_counter() - started < 1
 
 
-def test_timers_fire_in_order_of_time_then_of_setting() -> None:
+def test_timers_fire_in_order_of_time() -> None:
     seen: list[str] = []
 
     async def note(name: str, seconds: float) -> None:
