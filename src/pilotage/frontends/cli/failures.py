@@ -7,12 +7,13 @@ them); exit codes 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminat
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import rich_click as click
@@ -33,8 +34,12 @@ def run(args: Sequence[str]) -> int:
 
 def exit_code(command: Callable[[], object]) -> int:
     """Runs `command` (answer: an exit code, or something else for 0) and says what went wrong."""
-    _unwind_on_sigterm()
     _never_fail_to_print()
+    with _unwinding_on_sigterm():
+        return _guarded(command)
+
+
+def _guarded(command: Callable[[], object]) -> int:
     try:
         answer = command()
         sys.stdout.flush()
@@ -74,14 +79,21 @@ def _internal(problem: Exception) -> int:
     return EXIT_FAILED
 
 
-def _unwind_on_sigterm() -> None:
+@contextlib.contextmanager
+def _unwinding_on_sigterm() -> Iterator[None]:
     """SIGTERM leaves through the context managers, so that a server child is awaited, not orphaned."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         sys.exit(_TERMINATED)
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, leave)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _never_fail_to_print() -> None:
