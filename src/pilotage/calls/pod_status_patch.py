@@ -17,18 +17,33 @@ from typing import Any
 
 import msgspec
 
-from pilotage.api.meta import Condition, KubeObject
-from pilotage.api.pods import Pod
+from pilotage.api.meta import Condition, KubeObject, ObjectMeta, View
+from pilotage.api.pods import Pod, PodSpec, PodStatus
 from pilotage.api.wire import Request, Response
-from pilotage.calls.answers import status_of
+from pilotage.calls.answers import is_success, status_of
 from pilotage.calls.base import BaseCallType
 from pilotage.calls.paths import object_path
 from pilotage.calls.types import Lane, Relevance, RetryPolicy, Sent
-from pilotage.calls.verdicts import Rebase, Skip, Verdict
+from pilotage.calls.verdicts import Rebase, Retry, Skip, Verdict
 from pilotage.framework.calls import BindPod, Call, CallResult, Outcome, PatchPodStatus
 
 POD_SCHEDULED = "PodScheduled"
 _decoder = msgspec.json.Decoder(Pod)
+
+
+class _Node(View, frozen=True):
+    node_name: str = ""
+
+
+class _Outline(View, frozen=True):
+    """What the patch is computed on, of a pod whose spec cannot be read."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Node = _Node()
+    status: PodStatus = PodStatus()
+
+
+_outline_decoder = msgspec.json.Decoder(_Outline)
 
 
 class PodStatusPatch(BaseCallType[PatchPodStatus]):
@@ -91,9 +106,17 @@ class PodStatusPatch(BaseCallType[PatchPodStatus]):
     def decode(self, body: bytes) -> Pod | None:
         try:
             pod = _decoder.decode(body)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         return pod if pod.metadata.uid else None
+
+    def on_read(self, sent: Sent[PatchPodStatus], response: Response) -> Verdict:
+        verdict = super().on_read(sent, response)
+        if isinstance(verdict, Retry) and is_success(response):
+            outline = _outlined(response.body)
+            if outline is not None and outline.metadata.uid == sent.call.key.uid:
+                return Rebase("", outline)
+        return verdict
 
     def on_conflict(self, sent: Sent[PatchPodStatus], response: Response) -> Verdict:
         status = status_of(response)
@@ -103,6 +126,19 @@ class PodStatusPatch(BaseCallType[PatchPodStatus]):
         if response.status == 404:
             return Skip("the pod is gone", 404, "NotFound")
         return super().on_error(sent, response)
+
+
+def _outlined(body: bytes) -> Pod | None:
+    """The pod without what cannot be read: it is told so in its status all the same.
+
+    Never an answer of `decode`: what that gives is believed by the engine, and this has no requests.
+    """
+    try:
+        found = _outline_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    spec = PodSpec(node_name=found.spec.node_name)
+    return Pod(metadata=found.metadata, spec=spec, status=found.status)
 
 
 def timestamp(now: float) -> str:
