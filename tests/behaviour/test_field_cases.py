@@ -1,0 +1,229 @@
+"""Field cases of the queue and the plugins on the whole system: D1 D2 D7 E2 E5 E7 E11 E14 G1 G4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotage.framework.status import SUCCESS, Status
+from pilotage.plugins import default_registry
+from pilotage.testing.harness import Harness
+
+UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def tolerate(h: Harness, name: str, *tolerations: dict[str, Any]) -> None:
+    known = h.get("pods", name)["spec"].get("tolerations") or []
+    h.patch("pods", name, {"spec": {"tolerations": [*known, *tolerations]}})
+
+
+def test_d1_nothing_stays_in_flight() -> None:
+    with Harness(seed=1) as h:
+        h.create(h.node("n1", cpu=4))
+        hold = h.faults.hold(path="/binding$", times=1)
+        h.create(h.pod("a", cpu=1), h.pod("gone", cpu=1))
+        h.delete("pods", "gone")
+        hold.release()
+        for number in range(50):
+            h.label("nodes", "n1", turn=str(number))
+        h.run_for(30)
+        statistics = h.engine.statistics()
+        assert statistics.in_flight == 0
+        assert sum(statistics.in_flight_events.values()) == 0
+
+
+class FailsOnce:
+    """Reserve raises at the first try."""
+
+    def __init__(self) -> None:
+        self.failures = 1
+
+    def reserve(self, cycle: object, pod: object, node: str) -> Status:
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("409 from somewhere")
+        return SUCCESS
+
+    def unreserve(self, cycle: object, pod: object, node: str) -> None: ...
+
+
+def test_d2_an_error_is_retried_though_a_plugin_rejected_before() -> None:
+    registry = default_registry()
+    registry.register("FailsOnce", lambda args, handle: FailsOnce())
+    plugins = {"multiPoint": {"enabled": [{"name": "FailsOnce"}]}}
+    profiles = [{"schedulerName": "default-scheduler", "plugins": plugins}]
+    with Harness(seed=2, registry=registry, settings={"profiles": profiles}) as h:
+        h.create(h.node("n1"), h.pod("a", node_selector={"disk": "ssd"}))
+        h.run_for(5)
+        h.label("nodes", "n1", disk="ssd")
+        assert h.run_until_bound("a", timeout=10) <= 4
+        assert [attempt.result for _, attempt in h.attempts("a")] == ["unschedulable", "error", "scheduled"]
+
+
+def test_d7_a_pods_own_update_wakes_it() -> None:
+    with Harness(seed=3) as h:
+        h.create(h.node("n1", unschedulable=True), h.pod("a", cpu=1))
+        h.run_for(5)
+        tries = len(h.attempts("a"))
+        h.patch("pods", "a", {"metadata": {"annotations": {"note": "nothing to do with it"}}})
+        h.run_for(20)
+        assert len(h.attempts("a")) == tries
+        tolerate(h, "a", UNSCHEDULABLE)
+        assert h.run_until_bound("a", timeout=10) <= 2
+
+
+def test_d7_a_toleration_opens_a_domain_of_a_spread() -> None:
+    taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "nodeTaintsPolicy": "Honor",
+        "minDomains": 2,
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    with Harness(seed=4) as h:
+        h.create(h.node("n1", zone="a"), h.node("n2", zone="b", taints=[taint]))
+        labels = {"app": "a"}
+        h.create(h.pod("a1", labels=labels, topologySpreadConstraints=[spread]))
+        h.run_until_bound("a1")
+        h.create(h.pod("a2", labels=labels, topologySpreadConstraints=[spread]))
+        h.run_for(5)
+        assert not h.pod_state("a2").node
+        tolerate(h, "a2", {"key": "team", "operator": "Exists"})
+        assert h.run_until_bound("a2", timeout=10) <= 2
+        assert h.pod_state("a2").node == "n2"
+
+
+def test_d7_a_matching_label_wakes_whoever_wants_to_be_near() -> None:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "cache"}}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    with Harness(seed=5) as h:
+        h.create(h.node("n1"), h.node("n2"), h.pod("other"))
+        h.run_until_running("other")
+        h.create(h.pod("near", affinity=affinity))
+        h.run_for(5)
+        assert not h.pod_state("near").node
+        h.label("pods", "other", app="cache")
+        h.run_until_bound("near", timeout=10)
+        assert h.pod_state("near").node == h.pod_state("other").node
+
+
+def test_e2_host_ports_of_sidecars_count_and_are_freed() -> None:
+    port = {"containerPort": 8081, "hostPort": 8081}
+    side = {"name": "side", "image": "i", "restartPolicy": "Always", "ports": [port]}
+    once = {"name": "once", "image": "i", "ports": [port]}
+    with Harness(seed=6) as h:
+        h.create(h.node("n1"), h.pod("p1", initContainers=[side]))
+        h.run_until_running("p1")
+        h.create(h.pod("p2", initContainers=[side]), h.pod("p3", initContainers=[once]))
+        h.run_until_running("p3")
+        h.run_for(3)
+        assert "free ports" in h.pod_state("p2").message
+        h.delete("pods", "p1")
+        h.run_until_running("p2", timeout=10)
+
+
+def test_e5_taint_policies_of_spread() -> None:
+    taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+    for policy, is_bound in ((None, False), ("Ignore", False), ("Honor", True)):
+        spread: dict[str, Any] = {
+            "maxSkew": 1,
+            "topologyKey": HOSTNAME,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "a"}},
+        }
+        spread |= {"nodeTaintsPolicy": policy} if policy else {}
+        with Harness(seed=7) as h:
+            h.create(*(h.node(f"c{i}", taints=[taint]) for i in range(3)))
+            h.create(*(h.node(f"w{i}") for i in range(3)))
+            for number in range(3):
+                h.create(h.pod(f"a{number}", labels={"app": "a"}, node_selector={HOSTNAME: f"w{number}"}))
+            h.run_until_running("a0", "a1", "a2")
+            h.create(h.pod("next", labels={"app": "a"}, topologySpreadConstraints=[spread]))
+            h.run_for(5)
+            assert bool(h.pod_state("next").node) == is_bound, policy
+
+
+def test_e7_terms_are_ored_also_with_fields() -> None:
+    def field(name: str) -> dict[str, Any]:
+        return {"key": "metadata.name", "operator": "In", "values": [name]}
+
+    terms = [
+        {"matchFields": [field("n1"), field("n2")]},
+        {"matchExpressions": [{"key": "foo", "operator": "In", "values": ["bar"]}]},
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    with Harness(seed=8) as h:
+        h.create(h.node("n1"), h.node("n2", labels={"foo": "bar"}))
+        h.create(h.pod("a", affinity={"nodeAffinity": required}))
+        h.run_until_bound("a")
+        assert h.pod_state("a").node == "n2"
+
+
+def test_e11_asking_nothing_of_an_overcommitted_resource() -> None:
+    dev = "example.com/dev"
+    with Harness(seed=9) as h:
+        h.may_overcommit = True
+        h.create(h.node("n1", resources={dev: 2}), h.pod("user", resources={dev: 2}))
+        h.run_until_running("user")
+        h.patch("nodes", "n1", {"status": {"allocatable": {dev: "0"}}}, subresource="status")
+        h.create(h.pod("p0", cpu="100m", resources={dev: 0}), h.pod("p1", resources={dev: 1}))
+        h.run_until_running("p0")
+        h.run_for(3)
+        assert h.pod_state("p1").message == f"0/1 nodes are available: 1 Insufficient {dev}."
+        h.patch("nodes", "n1", {"status": {"allocatable": {dev: "3"}}}, subresource="status")
+        assert h.run_until_bound("p1", timeout=10) <= 2
+
+
+def test_e14_a_pinned_pod_is_judged_on_its_node_alone() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    terms = [{"matchFields": [field]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    with Harness(seed=10) as h:
+        h.create(*(h.node(f"n{i}", pods=1) for i in (1, 2, 3)))
+        h.create(h.pod("filler", node_selector={HOSTNAME: "n1"}))
+        h.run_until_running("filler")
+        h.create(h.pod("daemon", affinity={"nodeAffinity": required}))
+        h.run_for(3)
+        message = h.pod_state("daemon").message
+        assert message == (
+            "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't match Pod's node affinity/selector."
+        )
+
+
+def test_g1_the_counts_of_a_message_add_up() -> None:
+    taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+    with Harness(seed=11) as h:
+        h.create(*(h.node(f"t{i}", taints=[taint], labels={"ok": "yes"}) for i in range(3)))
+        h.create(*(h.node(f"s{i}", cpu="500m", labels={"ok": "yes"}) for i in range(2)), h.node("w"))
+        h.create(h.pod("a", cpu=1, node_selector={"ok": "yes"}))
+        h.run_for(3)
+        assert h.pod_state("a").message == (
+            "0/6 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+            "2 Insufficient cpu, 3 node(s) had untolerated taint(s)."
+        )
+
+
+GATE = [{"name": "example.com/x"}]
+
+
+@pytest.mark.parametrize("cpu", ["1", "1000"])
+def test_g4_the_gauges_are_the_real_lengths(cpu: str) -> None:
+    with Harness(seed=12) as h:
+        h.create(h.node("n1"), h.pod("a", cpu=cpu, schedulingGates=GATE))
+        h.run_for(3)
+        assert lengths(h) == (0, 0, 0, 1)
+        h.patch("pods", "a", {"spec": {"schedulingGates": [{"$patch": "delete", **GATE[0]}]}})
+        h.run_for(5)
+        assert lengths(h) == (0, 0, 1 if cpu == "1000" else 0, 0)
+        h.delete("pods", "a", grace=0)
+        h.run_for(3)
+        assert lengths(h) == (0, 0, 0, 0)
+
+
+def lengths(h: Harness) -> tuple[int, int, int, int]:
+    found = h.engine.statistics()
+    return found.active, found.backoff, found.unschedulable, found.gated
