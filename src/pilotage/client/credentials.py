@@ -11,6 +11,7 @@ No token is ever part of a message or of a `repr`.
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import os
 import warnings
@@ -133,7 +134,7 @@ def load(
     files = find_files(kubeconfig, environment, home or Path.home())
     if files:
         config = load_kubeconfig(files, context)
-        return LoadedCredentials(
+        return _plain(config) or LoadedCredentials(
             config.cluster["server"].rstrip("/"), config.namespace, lambda: _from_kubeconfig(config)
         )
     if environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"):
@@ -141,6 +142,19 @@ def load(
     raise CredentialsError(
         "no kubeconfig: give --kubeconfig FILE, set KUBECONFIG or create ~/.kube/config (and this is no pod)"
     )
+
+
+def _plain(config: Kubeconfig) -> StaticCredentials | None:
+    """A token and an authority inside the file need no library, whose import takes long for a `get`."""
+    if config.user.keys() - {"token"} or config.cluster.keys() - {"server", "certificate-authority-data"}:
+        return None
+    authority = config.cluster.get("certificate-authority-data", "")
+    try:
+        tls = Tls(ca_data=base64.b64decode(authority).decode("ascii"))
+    except UnicodeDecodeError:
+        return None
+    token = " ".join(config.user.get("token", "").split())
+    return StaticCredentials(config.cluster["server"].rstrip("/"), token, tls, config.namespace)
 
 
 def in_cluster(environment: Mapping[str, str], directory: Path = _SERVICE_ACCOUNT) -> Credentials:
