@@ -190,7 +190,7 @@ def test_e14_a_pinned_pod_is_judged_on_its_node_alone() -> None:
         h.run_for(3)
         message = h.pod_state("daemon").message
         assert message == (
-            "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't match Pod's node affinity/selector."
+            "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
         )
 
 
