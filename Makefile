@@ -21,7 +21,7 @@ lint: $(READY)
 	@$(BIN)/lint-imports
 
 test: lint
-	@$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term:skip-covered
 
 bench: $(READY)
 	@$(BIN)/python tests/perf/engine.py

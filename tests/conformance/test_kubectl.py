@@ -15,7 +15,7 @@ from clusterkit import Http, Kubectl, eventually, kubectl_program
 from pilotage.localcluster.process import ServerProcess
 
 kubectl_program()
-pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("kubectl")]
+pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 NODE = """
 apiVersion: v1
