@@ -42,7 +42,14 @@ NextCommands = list[tuple[str, str]]
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people or for machines.",
+)
 def demo(keep: bool, output: str) -> int:
     """Schedule a realistic workload on an embedded cluster of 50 nodes and show what came of it.
 

@@ -42,7 +42,9 @@ class Wish:
 @click.option(
     "--field-selector", default="", metavar="FIELDS", help="Field selector, e.g. spec.nodeName=node-0."
 )
-@click.option("-o", "--output", type=click.Choice(FORMS), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(FORMS), default="table", show_default=True, help="Form of the output."
+)
 @click.option("-w", "--watch", is_flag=True, help="Then show each change, until Ctrl-C.")
 @kubeconfig_options
 def get(

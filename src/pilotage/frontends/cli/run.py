@@ -39,12 +39,15 @@ from pilotage.runtime.run import RunOptions, run_scheduler
     metavar="PORT",
     help="Of /healthz /readyz /livez /metrics; 0 picks a free one.",
 )
-@click.option("--health-host", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@click.option(
+    "--health-host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where that port is."
+)
 @click.option(
     "--log-format",
     type=click.Choice([form.value for form in LogFormat]),
     default="text",
     show_default=True,
+    help="For people or for machines.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def run(

@@ -13,7 +13,14 @@ KUBERNETES = "1.37"
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people or for machines.",
+)
 def version(output: str) -> None:
     """Print the version. Example: `pilotage version -o json`."""
     facts = {"pilotage": __version__, "kubernetes": KUBERNETES, "python": platform.python_version()}
