@@ -129,11 +129,14 @@ class Harness(User):
 
     def close(self) -> None:
         """Ends everything; the log and what was recorded stay readable."""
+        self.loop.lift_limits()
         self.faults.clear()
-        self.stop_scheduler()
-        if self._services is not None:
-            self.do(self._services.close())
-        virtualtime.close(self.loop)
+        try:
+            self.stop_scheduler()
+            if self._services is not None:
+                self.do(self._services.close())
+        finally:
+            virtualtime.close(self.loop)
 
     def start_scheduler(self) -> None:
         self.do(self._start_scheduler())

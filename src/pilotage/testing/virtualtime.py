@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from asyncio.base_events import BaseEventLoop
 from collections.abc import Callable, Coroutine
+from math import ulp
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -54,6 +55,7 @@ class VirtualLoop(BaseEventLoop):
 
     _ready: Any
     _scheduled: list[asyncio.TimerHandle]
+    _clock_resolution: float
 
     def __init__(
         self,
@@ -64,6 +66,9 @@ class VirtualLoop(BaseEventLoop):
     ) -> None:
         super().__init__()
         self._now = 0.0
+        # Timers within the resolution fire early, and whoever then sees that it is not yet time would
+        # spin: here none fires before its time, to the last bit.
+        self._clock_resolution = ulp(self._now)
         self._selector = _Jump(self)
         self._max_seconds = max_seconds
         self._max_callbacks = max_callbacks
@@ -108,6 +113,7 @@ class VirtualLoop(BaseEventLoop):
         if self._max_seconds is not None and due > self._max_seconds:
             raise OutOfVirtualTimeError(f"limit of {self._max_seconds:g} virtual seconds passed")
         self._now = max(self._now, due)
+        self._clock_resolution = ulp(self._now)
         if self._now - self._instant >= INSTANT_SECONDS:
             self._instant = self._now
             self._callbacks_at_instant = 0

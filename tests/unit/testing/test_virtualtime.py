@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 import pytest
@@ -128,3 +129,28 @@ def test_run_cancels_what_is_left() -> None:
 
     virtualtime.run(main())
     assert ended == ["cancelled"]
+
+
+def test_no_timer_fires_before_its_time_to_the_last_bit() -> None:
+    """Two that wait for a time a bit apart, and look again when it is too early, must not spin."""
+
+    async def wait_until(due: float) -> float:
+        loop = asyncio.get_running_loop()
+        turns = 0
+        while loop.time() < due:
+            turns += 1
+            assert turns < 10, "spinning"
+            woken = asyncio.Event()
+            loop.call_at(due, woken.set)
+            await woken.wait()
+        return loop.time()
+
+    async def main() -> list[float]:
+        await asyncio.sleep(0.05)
+        times = [0.55 + 0.1, 0.15 + 0.5, math.nextafter(0.65, 1), math.nextafter(0.65, 0)]
+        assert len(set(times)) > 2
+        return sorted(await asyncio.gather(*(wait_until(time) for time in times)))
+
+    assert virtualtime.run(main()) == sorted(
+        [0.55 + 0.1, 0.15 + 0.5, math.nextafter(0.65, 1), math.nextafter(0.65, 0)]
+    )

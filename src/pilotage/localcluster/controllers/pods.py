@@ -29,8 +29,9 @@ def available_at(pod: Pod, min_ready_seconds: float) -> float | None:
     ready = pod.condition("Ready")
     if ready is None or ready.status != "True":
         return None
-    since = parse_time(ready.last_transition_time) or 0.0
-    return since + min_ready_seconds if min_ready_seconds > 0 else 0.0
+    if min_ready_seconds <= 0:
+        return 0.0
+    return (parse_time(ready.last_transition_time) or 0.0) + min_ready_seconds
 
 
 def as_pods(objects: list[tuple[str, KubeObject]]) -> list[Pod]:

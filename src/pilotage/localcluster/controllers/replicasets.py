@@ -41,7 +41,7 @@ _COST = "controller.kubernetes.io/pod-deletion-cost"
 
 class ReplicaSets:
     name: ClassVar[str] = "replicaset-controller"
-    settle: ClassVar[float] = 0.05
+    settle: ClassVar[float] = 0.1
 
     def keys(self, moved: Moved, cache: Cache) -> Iterable[str]:
         if moved.resource == RESOURCE:
@@ -70,11 +70,13 @@ class ReplicaSets:
         if not isinstance(owner, Whole) or owner.metadata.deletion_timestamp:
             return NOTHING
         matcher = selector_of(owner)
-        owned = as_pods(cache.owned_by(owner.metadata.uid, "pods"))
-        strays = [pod for pod in owned if not matcher.matches(pod.metadata.labels)]
-        pods = [pod for pod in owned if is_active(pod) and matcher.matches(pod.metadata.labels)]
+        strays: list[Pod] = []
+        pods: list[Pod] = []
+        for pod in as_pods(cache.owned_by(owner.metadata.uid, "pods")):
+            if is_active(pod):
+                (pods if matcher.matches(pod.metadata.labels) else strays).append(pod)
         adopted = orphans(cache, owner)
-        writes: list[Write | None] = [_release(owner, pod) for pod in strays if is_active(pod)]
+        writes: list[Write | None] = [_release(owner, pod) for pod in strays]
         writes += [_adopt(owner, pod) for pod in adopted]
         writes += _scale(owner, pods + adopted)
         status, wait = _status(owner, pods, now)
@@ -141,7 +143,7 @@ def _status(owner: Whole, pods: list[Pod], now: float) -> tuple[Write | None, fl
     wanted = {
         "replicas": len(pods),
         "fullyLabeledReplicas": sum(labels.items() <= (pod.metadata.labels or {}).items() for pod in pods),
-        "readyReplicas": sum(is_ready(pod) for pod in pods),
+        "readyReplicas": len(times),
         "availableReplicas": len(times) - len(later),
         "observedGeneration": owner.metadata.generation,
     }

@@ -27,6 +27,7 @@ from pilotage.localcluster.objects import Cache, Moved, kind_of
 WRITES_AT_ONCE = 16
 KEYS_PER_SLICE = 50
 RETRY_LATER_SECONDS = 1.0
+EARLY_SECONDS = 1e-6  # a loop may call a hair before the time
 _NOT_FOUND, _CONFLICT = 404, 409
 
 
@@ -101,7 +102,7 @@ class Runner:
                 task.cancel()
 
     def _pop(self) -> str | None:
-        now = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time() + EARLY_SECONDS
         while self._heap and self._heap[0][0] <= now:
             due, _, key = heapq.heappop(self._heap)
             if self._due.get(key) == due and key not in self._busy:
