@@ -47,7 +47,11 @@ def _row(option: click.Option, context: click.Context) -> str:
     names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len, reverse=True))
     value = "" if option.is_flag else f" `{option.make_metavar(context)}`"
     default = f" (default: {option.default})" if option.show_default and option.default is not None else ""
-    return f"| {names}{value.replace('|', '\\|')} | {(option.help or '').replace('|', '\\|')}{default} |"
+    return f"| {names}{_cell(value)} | {_cell(option.help or '')}{default} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":
