@@ -79,6 +79,8 @@ def test_documents(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.startswith("apiVersion: v1\nkind: Pod\nmetadata:\n")
     assert yaml.safe_load(text)["metadata"] == {"name": "a", "labels": {"é": "1"}}
+    print_yaml([(PODS, {"metadata": {}, "message": "a reason " * 30 + "end"})], True)
+    assert "a reason end\n" in capsys.readouterr().out
     print_json([item("a"), item("b")], False)
     listed = json.loads(capsys.readouterr().out)
     assert (listed["kind"], [tree["metadata"]["name"] for tree in listed["items"]]) == ("List", ["a", "b"])

@@ -16,6 +16,7 @@ from pilotage.frontends.cli.naming import full_name
 Line = list[str]
 Items = Sequence[tuple[Kind, Json]]
 _GAP = "   "
+_NO_FOLDING = 1 << 20  # columns: a reason that is searched for stays one line
 
 
 class TablePrinter:
@@ -95,7 +96,7 @@ def print_json(items: Items, single: bool) -> None:
 
 
 def print_yaml(items: Items, single: bool) -> None:
-    click.echo(yaml.safe_dump(_document(items, single), allow_unicode=True), nl=False)
+    click.echo(yaml.safe_dump(_document(items, single), allow_unicode=True, width=_NO_FOLDING), nl=False)
 
 
 def print_names(items: Items, single: bool) -> None:
