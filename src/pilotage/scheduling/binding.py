@@ -194,7 +194,8 @@ class Bindings:
             self._fail(binding, failed(plugin, point, result.message))
 
     def _take_permit(self, binding: Binding, plugin: str, result: Any) -> None:
-        answer = result if isinstance(result, PermitResult) else PermitResult(result)
+        # A bare WAIT names no time: it waits the longest, instead of being over before it began.
+        answer = result if isinstance(result, PermitResult) else PermitResult(result, MAX_PERMIT_SECONDS)
         if isinstance(answer.status, Status) and answer.status.code is Code.WAIT:
             timeout = min(answer.timeout, MAX_PERMIT_SECONDS)
             binding.waits[plugin] = timeout

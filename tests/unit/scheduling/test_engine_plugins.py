@@ -225,8 +225,9 @@ def test_a_rejected_permit_tells_the_reason() -> None:
     assert only(effects, Attempt)[0].message == "0/1 nodes are available: 1 quota is used up."
 
 
-def test_a_permit_waits_fifteen_minutes_at_most() -> None:
-    world = ready(Journal(permit=waits(1e9)))
+@pytest.mark.parametrize("permit", [waits(1e9), wait()], ids=["an age", "no time at all"])
+def test_a_permit_waits_fifteen_minutes_at_most(permit: PermitResult | Status) -> None:
+    world = ready(Journal(permit=permit))
     world.schedule()
     world.wait(899)
     assert world.engine.statistics().waiting_permits == 1
