@@ -94,11 +94,31 @@ class FilterResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class VictimUnit:
+    """Pods that go together: one ordinary pod, or all members of a group."""
+
+    pods: tuple[PodInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Whom a PostFilter plugin wants removed, and where. Carried out by the engine, never by the plugin.
+
+    `outranked`: pods nominated to the node with a lower priority than the preemptor; they lose their nomination.
+    """
+
+    node: str
+    units: tuple[VictimUnit, ...]
+    outranked: tuple[PodInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PostFilterResult:
     """`nominated_node`: None leaves the nomination as it is, "" clears it."""
 
     status: Status
     nominated_node: str | None = None
+    preemption: Preemption | None = None
 
 
 @dataclass(slots=True)
