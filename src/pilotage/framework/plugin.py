@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from pilotage.framework.calls import Call
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import EventRegistration
@@ -43,6 +45,10 @@ class Handle(Protocol):
     @property
     def cluster(self) -> Any:
         """`state.cluster.ClusterState`, to read."""
+
+    @property
+    def random(self) -> np.random.Generator:
+        """Seeded: the only source of chance."""
 
     def now(self) -> float:
         """Time of the event being handled, seconds since the epoch."""
@@ -104,7 +110,7 @@ class VictimUnit:
 class Preemption:
     """Whom a PostFilter plugin wants removed, and where. Carried out by the engine, never by the plugin.
 
-    `outranked`: pods nominated to the node with a lower priority than the preemptor; they lose their nomination.
+    `outranked`: pods of lower priority that are nominated to the node; they lose their nomination.
     """
 
     node: str

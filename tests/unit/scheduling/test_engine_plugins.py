@@ -404,7 +404,7 @@ class Preempt(Plugin):
         (PostFilterResult(SUCCESS, "n1"), "", "n1"),
         (PostFilterResult(unschedulable("preemption: no"), ""), " preemption: no", None),
         (PostFilterResult(unresolvable("not eligible")), " not eligible", None),
-        (PostFilterResult(error("broken")), ' running PostFilter plugin "Preempt": broken', None),
+        (PostFilterResult(error("broken")), " broken", None),
     ],
 )
 def test_post_filter_adds_to_the_message_and_may_nominate(

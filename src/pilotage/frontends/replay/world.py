@@ -52,8 +52,9 @@ class UnknownKindError(ValueError):
 class ReplayHandle:
     """What plugins may ask for while a decision is taken: reading. Writes are dropped."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, seed: int = 0) -> None:
         self._cluster = cluster
+        self._random = np.random.default_rng(seed)
 
     @property
     def gates(self) -> Mapping[str, bool]:
@@ -62,6 +63,10 @@ class ReplayHandle:
     @property
     def cluster(self) -> ClusterState:
         return self._cluster
+
+    @property
+    def random(self) -> np.random.Generator:
+        return self._random
 
     def now(self) -> float:
         return float(_BEGIN)
