@@ -63,7 +63,7 @@ class Profile:
         if not self._points["bind"]:
             raise ProfileError(f'profile "{self.name}": no plugin is enabled at bind')
         self._what_if = tuple(b for b in self._points["preFilter"] if isinstance(b.plugin, WhatIfPlugin))
-        self._leading = tuple(takewhile(lambda bound: bound.is_row_bound, self._points["filter"]))
+        self._leading = tuple(takewhile(_looks_at_rows, self._points["filter"]))
         self.queue_sort: Any = self._points["queueSort"][0].plugin
         # Instances in order, for the points whose plugins may be async and are run by the engine.
         self.pre_enqueue = self._instances("preEnqueue")
@@ -304,6 +304,10 @@ class Profile:
             else:
                 has_work = True
         return SUCCESS if has_work else SKIP
+
+
+def _looks_at_rows(bound: Bound) -> bool:
+    return bound.is_row_bound and not isinstance(bound.plugin, WhatIfPlugin)
 
 
 def _named(plugin: Any, name: str) -> Any:

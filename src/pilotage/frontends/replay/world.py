@@ -42,7 +42,8 @@ _ORDER: Final = (
     "Pod",
 )
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_BEGIN: Final = 1_767_225_600  # any moment will do: 2026-01-01
+_BEGIN: Final = 1_767_225_600  # when objects were created; any moment will do: 2026-01-01
+_NOW: Final = 4_102_444_800.0  # when the pod is decided: 2100, after every start time that was recorded
 
 
 class UnknownKindError(ValueError):
@@ -69,7 +70,7 @@ class ReplayHandle:
         return self._random
 
     def now(self) -> float:
-        return float(_BEGIN)
+        return _NOW
 
     def submit(self, call: Call) -> None:
         pass
@@ -85,6 +86,11 @@ class World:
     cluster: ClusterState
     profile: Profile
     pod: PodInfo
+
+    @property
+    def now(self) -> float:
+        """What plugins read off the clock."""
+        return _NOW
 
     def decide(self) -> Decision:
         return decide_now(self.profile, self.cluster, self.pod, np.random.default_rng(0))
