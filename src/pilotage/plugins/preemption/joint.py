@@ -65,11 +65,14 @@ class _Nodes:
 
     def _nominate(self) -> None:
         run = self._run
-        if not len(run.nominations):
-            return
+        index_of = {row: index for index, row in enumerate(self._lower.rows.tolist())}
         overlay = NodeOverlay(run.view)
-        for index, row in enumerate(self._lower.rows.tolist()):
-            for other in entitled(run.nominations, run.view.name(row), run.pod):
+        for name in run.nominations.nodes():
+            row = run.view.row(name)
+            index = None if row is None else index_of.get(row)
+            if row is None or index is None:
+                continue
+            for other in entitled(run.nominations, name, run.pod):
                 overlay.add_pod(row, other)
                 self._has_beside[index] = True
         if self._has_beside.any():
