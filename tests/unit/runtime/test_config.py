@@ -294,6 +294,13 @@ ARGS = "profiles[0].pluginConfig[0].args"
         ("InterPodAffinity", {"kind": "NodeAffinityArgs"}, "kind"),
         ("InterPodAffinity", {"apiVersion": "v1"}, "apiVersion"),
         ("NodeName", {"some": 1}, "some"),
+        ("DefaultPreemption", {"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage"),
+        ("DefaultPreemption", {"minCandidateNodesAbsolute": -1}, "minCandidateNodesAbsolute"),
+        (
+            "DefaultPreemption",
+            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
+            "minCandidateNodesPercentage",
+        ),
         ("NodeResourcesFit", {"scoringStrategy": {"type": "Best"}}, "scoringStrategy.type"),
         (
             "NodeResourcesFit",

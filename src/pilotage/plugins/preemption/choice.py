@@ -50,6 +50,9 @@ def _number(candidate: Candidate, _now: float) -> float:
 
 def _earliest_start(candidate: Candidate, now: float) -> float:
     """The later the better: among the victims of the highest priority, who has run longest."""
+    if len(candidate.victims) == 1:
+        start = candidate.victims[0].start_time
+        return -now if start is None else -start
     highest = candidate.victims[0].priority
     starts = [victim.start_time for victim in candidate.victims if victim.priority == highest]
     return -min(now if start is None else start for start in starts)
