@@ -32,7 +32,7 @@ def full_cluster(n_nodes: int) -> ClusterState:
 
 
 def preempt(state: ClusterState, built: Profile, info: PodInfo, rng: np.random.Generator) -> float:
-    """Decides, and carries out what preemption wants: victims gone, pod nominated. CPU seconds of PostFilter."""
+    """Decides, removes the victims and nominates the pod. CPU seconds of PostFilter."""
     decision = decide_now(built, state, info, rng)
     began = time.process_time()
     after = after_rejection(built, state.nodes, info, decision)
