@@ -32,6 +32,7 @@ class FakeHandle:
     def __init__(self, cluster: ClusterState) -> None:
         self.cluster = cluster
         self.gates: Mapping[str, bool] = {}
+        self.random = np.random.default_rng(0)
         self.calls: list[Call] = []
 
     def now(self) -> float:

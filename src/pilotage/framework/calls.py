@@ -76,6 +76,20 @@ class RecordEvent(Call):
         return "event"
 
 
+@dataclass(frozen=True, slots=True)
+class EvictPod(Call):
+    """Removes a preemption victim: its DisruptionTarget condition first, then the delete. Supersedes all else.
+
+    `message` is the condition's; its reason is PreemptionByScheduler. NotFound at either request ends it as done.
+    """
+
+    message: str
+
+    @property
+    def call_type(self) -> str:
+        return "pod_eviction"
+
+
 class CallResult(Enum):
     DONE = "done"
     SKIPPED = "skipped"  # nothing to change, or less relevant than what is pending

@@ -7,14 +7,13 @@ Texts are functions of plugin and reason bits within one cycle, so one row stand
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.guard import PluginFailedError, guarded
-from pilotage.framework.plugin import FilterNodesPlugin
 from pilotage.framework.status import SUCCESS, Code, Status
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import Bool, Int8, NodeView, Rows, UInt64
@@ -24,11 +23,19 @@ _DEFECT = -2
 _TEXTS = -1
 
 
+class TellsReasons(Protocol):
+    """Part of `framework.plugin.FilterNodesPlugin`."""
+
+    def reason_texts(
+        self, cycle: CycleState, pod: PodInfo, view: NodeView, row: int, bits: int
+    ) -> Sequence[str]: ...
+
+
 class Origin(NamedTuple):
     """A vector plugin's filter run: who can tell what the reason bits mean."""
 
     name: str
-    plugin: FilterNodesPlugin
+    plugin: TellsReasons
     cycle: CycleState
     view: NodeView
 
@@ -125,8 +132,9 @@ class NodeFailures:
         for representative, number in self._groups(failed):
             for reason in self.status(representative).reasons:
                 counts[reason] += number
-        for reason in self.absent.reasons:
-            counts[reason] += len(live) - len(failed)
+        n_absent = len(live) - len(failed)
+        for reason in self.absent.reasons if n_absent else ():
+            counts[reason] += n_absent
         return counts
 
     def _groups(self, rows: Rows) -> Iterable[tuple[int, int]]:
@@ -145,3 +153,10 @@ class NodeFailures:
             known = self._origins[origin].status(self._pod, row, Code(int(self._codes[row])), bits)
             self._known[(origin, bits)] = known
         return known
+
+
+def histogram_message(n_nodes: int, failures: NodeFailures) -> str:
+    """`0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`"""
+    counts = failures.histogram()
+    parts = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"0/{n_nodes} nodes are available: {', '.join(parts)}."

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from pilotage.framework.calls import Call
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import EventRegistration
@@ -43,6 +45,10 @@ class Handle(Protocol):
     @property
     def cluster(self) -> Any:
         """`state.cluster.ClusterState`, to read."""
+
+    @property
+    def random(self) -> np.random.Generator:
+        """Seeded: the only source of chance."""
 
     def now(self) -> float:
         """Time of the event being handled, seconds since the epoch."""
@@ -94,11 +100,31 @@ class FilterResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class VictimUnit:
+    """Pods that go together: one ordinary pod, or all members of a group."""
+
+    pods: tuple[PodInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Whom a PostFilter plugin wants removed, and where. Carried out by the engine, never by the plugin.
+
+    `outranked`: pods of lower priority that are nominated to the node; they lose their nomination.
+    """
+
+    node: str
+    units: tuple[VictimUnit, ...]
+    outranked: tuple[PodInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PostFilterResult:
     """`nominated_node`: None leaves the nomination as it is, "" clears it."""
 
     status: Status
     nominated_node: str | None = None
+    preemption: Preemption | None = None
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ rows, with `PluginFailedError`, which carries that status.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from pilotage.framework.cycle import CycleState
@@ -28,6 +30,7 @@ from pilotage.framework.rowcache import Answers, RowCache, is_row_bound
 from pilotage.framework.scoring import Scores, run_pre_scores, run_scores
 from pilotage.framework.settings import EXTENSION_POINTS, PluginRef, ProfileSettings
 from pilotage.framework.status import SKIP, SUCCESS, Code, Status
+from pilotage.framework.trials import TrialPlugin
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import NodeView, Rows
 
@@ -60,6 +63,7 @@ class Profile:
         if not self._points["bind"]:
             raise ProfileError(f'profile "{self.name}": no plugin is enabled at bind')
         self._what_if = tuple(b for b in self._points["preFilter"] if isinstance(b.plugin, WhatIfPlugin))
+        self._leading = tuple(takewhile(_looks_at_rows, self._points["filter"]))
         self.queue_sort: Any = self._points["queueSort"][0].plugin
         # Instances in order, for the points whose plugins may be async and are run by the engine.
         self.pre_enqueue = self._instances("preEnqueue")
@@ -69,6 +73,9 @@ class Profile:
         self.pre_bind = self._instances("preBind")
         self.bind = self._instances("bind")
         self.post_bind = self._instances("postBind")
+        for plugin in self.plugins.values():
+            if isinstance(plugin, TrialPlugin):
+                plugin.use_trials(self)
 
     def _bind_point(
         self, point: str, refs: Iterable[PluginRef], registry: Registry, handle: Handle | None
@@ -152,6 +159,26 @@ class Profile:
         kept = self._kept(cycle, pod, view)
         return run_filters(self._points["filter"], cycle, pod, view, rows, failures, kept)
 
+    def run_trial(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        view: NodeView,
+        rows: Rows,
+        failures: NodeFailures,
+        leading_only: bool = False,
+    ) -> Rows:
+        """As `run_filters` on a what-if view. `leading_only`: only the first filters, as far as each depends
+        on the row alone. Raises PluginFailedError."""
+        filters = self._leading if leading_only else self._points["filter"]
+        return run_filters(filters, cycle, pod, view, rows, failures)
+
+    def is_row_bound(self, cycle: CycleState) -> bool:
+        """Whether answers in this cycle depend on each row alone, so that rows may change together."""
+        skipped = cycle.skip_filter
+        others = (*self._what_if, *(b for b in self._points["filter"] if not b.is_row_bound))
+        return all(bound.name in skipped for bound in others)
+
     def run_add_pod(
         self, cycle: CycleState, pod: PodInfo, other: PodInfo, row: int, view: NodeView
     ) -> Status:
@@ -189,7 +216,10 @@ class Profile:
     def run_post_filter(
         self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: NodeFailures
     ) -> PostFilterResult:
-        """Plugins run until one ends it; the reasons of those that found nothing are put together."""
+        """Plugins run until one ends it; the reasons of those that found nothing are put together.
+
+        An error keeps its own text: users read it behind the reasons why no node was found.
+        """
         reasons: list[str] = []
         rejected_by = ""
         nominated: str | None = None
@@ -200,10 +230,8 @@ class Profile:
                 result = checked(bound.name, "PostFilter", answer, PostFilterResult)
             except PluginFailedError as exc:
                 return PostFilterResult(exc.status)
-            if result.status.is_success or result.status.code is Code.UNRESOLVABLE:
-                return PostFilterResult(result.status.by(bound.name), result.nominated_node)
-            if not result.status.is_rejection:
-                return PostFilterResult(failed(bound.name, "PostFilter", result.status.message))
+            if not result.status.is_rejection or result.status.code is Code.UNRESOLVABLE:
+                return replace(result, status=result.status.by(bound.name))
             reasons += result.status.reasons
             rejected_by = rejected_by or bound.name
             nominated = result.nominated_node if result.nominated_node is not None else nominated
@@ -276,6 +304,10 @@ class Profile:
             else:
                 has_work = True
         return SUCCESS if has_work else SKIP
+
+
+def _looks_at_rows(bound: Bound) -> bool:
+    return bound.is_row_bound and not isinstance(bound.plugin, WhatIfPlugin)
 
 
 def _named(plugin: Any, name: str) -> Any:

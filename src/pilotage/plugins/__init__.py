@@ -1,4 +1,4 @@
-"""Built-in plugins, one file each; none imports another.
+"""Built-in plugins, one file each; none imports another. Parts of the larger ones are in packages.
 
 `DEFAULT_MULTIPOINT` is kube-scheduler's order and weights. Plugins not built yet are left out of it and
 named in `NOT_BUILT_YET`; pods that need one of them are kept pending by `NotBuiltYet`.
@@ -13,6 +13,8 @@ import msgspec
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import PluginRef
 from pilotage.plugins.default_binder import DefaultBinder
+from pilotage.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from pilotage.plugins.dynamic_resources import DynamicResources
 from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from pilotage.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
@@ -42,6 +44,8 @@ _BUILT_IN = (
     NotBuiltYet,
     PodTopologySpread,
     InterPodAffinity,
+    DynamicResources,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,
@@ -66,8 +70,6 @@ NOT_BUILT_YET: tuple[str, ...] = (
     "NodeVolumeLimits",
     "VolumeBinding",
     "VolumeZone",
-    "DynamicResources",
-    "DefaultPreemption",
     "NodeDeclaredFeatures",
     "GangScheduling",
     "TopologyPlacementGenerator",
@@ -82,6 +84,7 @@ ARGS: Mapping[str, type[msgspec.Struct]] = {
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
     "PodTopologySpread": PodTopologySpreadArgs,
     "InterPodAffinity": InterPodAffinityArgs,
+    "DefaultPreemption": DefaultPreemptionArgs,
 }
 """Args by plugin name; plugins that are not here take none."""
 

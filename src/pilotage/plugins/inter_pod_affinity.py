@@ -62,11 +62,11 @@ class InterPodAffinity(Plugin):
     # Filter
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> Status:
-        """Nominated pods may bring anti-affinity with them: while there are any, nothing is skipped."""
+        """Nominated pods may bring anti-affinity with them: while there are such, nothing is skipped."""
         if defect := affinity_of(pod).defect:
             return unresolvable(f"invalid pod affinity: {defect}")
         counts = affinity_counts(view, self._terms, pod)
-        if counts.is_idle and not len(self.handle.cluster.nominations):
+        if counts.is_idle and not self.handle.cluster.nominations.has_repelling:
             return SKIP
         cycle.write(f"{self.name}/counts", counts)
         return SUCCESS

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pilotage.api.selectors import SelectorError, compile_node_selector, compile_node_term
+from pilotage.plugins.default_preemption import DefaultPreemptionArgs
 from pilotage.plugins.inter_pod_affinity import InterPodAffinityArgs
 from pilotage.plugins.node_affinity import NodeAffinityArgs
 from pilotage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocationArgs
@@ -61,6 +62,16 @@ def _affinity(args: InterPodAffinityArgs) -> Broken:
     weight = args.hard_pod_affinity_weight
     if not 0 <= weight <= 100:
         yield "hardPodAffinityWeight", weight, "must be from 0 to 100"
+
+
+def _preemption(args: DefaultPreemptionArgs) -> Broken:
+    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+    if not 0 <= percentage <= 100:
+        yield "minCandidateNodesPercentage", percentage, "must be from 0 to 100"
+    if absolute < 0:
+        yield "minCandidateNodesAbsolute", absolute, "must be 0 or more"
+    if percentage == 0 and absolute == 0:
+        yield "minCandidateNodesPercentage", 0, "must not be 0 together with minCandidateNodesAbsolute"
 
 
 def _node_affinity(args: NodeAffinityArgs) -> Broken:
@@ -166,6 +177,7 @@ def _constraint(field: str, constraint: Any) -> Broken:
 
 _RULES: Mapping[type[Any], Callable[[Any], Broken]] = {
     InterPodAffinityArgs: _affinity,
+    DefaultPreemptionArgs: _preemption,
     NodeAffinityArgs: _node_affinity,
     NodeResourcesFitArgs: _fit,
     NodeResourcesBalancedAllocationArgs: _balanced,

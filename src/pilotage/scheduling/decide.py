@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from pilotage.framework.cycle import CycleState
-from pilotage.framework.failures import NodeFailures
+from pilotage.framework.failures import NodeFailures, histogram_message
 from pilotage.framework.filtering import PreFilterOutcome
 from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.profile import Profile
 from pilotage.framework.status import Code, Status, error, unresolvable, unschedulable
-from pilotage.scheduling.verdict import NO_NODES, Decision, histogram_message, pre_filter_message
+from pilotage.scheduling.verdict import NO_NODES, Decision, pre_filter_message
 from pilotage.state.cluster import ClusterState
 from pilotage.state.overlay import NodeOverlay
 from pilotage.state.podinfo import PodInfo

@@ -60,7 +60,8 @@ class Engine:
     ) -> None:
         """`askers`: by profile, who outside narrows its feasible nodes. Raises ProfileError."""
         outbox, self.cluster = Outbox(), ClusterState()
-        self._handle = EngineHandle(self.cluster, settings.gates, outbox)
+        random = np.random.default_rng(seed)
+        self._handle = EngineHandle(self.cluster, settings.gates, outbox, random)
         self.profiles: Mapping[str, Profile] = {
             profile.scheduler_name: Profile(profile, registry, self._handle) for profile in settings.profiles
         }
@@ -73,7 +74,6 @@ class Engine:
                 pop_early=settings.gates.get("SchedulerPopFromBackoffQ", True),
             ),
         )
-        random = np.random.default_rng(seed)
         self._state = EngineState(settings, self.cluster, self.profiles, queue, outbox, random)
         self._failures = FailureHandler(self._state)
         self._bindings = Bindings(self._state, self._failures)

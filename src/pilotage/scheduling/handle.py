@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from pilotage.framework.calls import Call
 from pilotage.scheduling.messages import PermitResolved
 from pilotage.scheduling.outbox import Outbox
@@ -16,10 +18,13 @@ from pilotage.state.cluster import ClusterState
 class EngineHandle:
     """Implements `framework.plugin.Handle`."""
 
-    def __init__(self, cluster: ClusterState, gates: Mapping[str, bool], outbox: Outbox) -> None:
+    def __init__(
+        self, cluster: ClusterState, gates: Mapping[str, bool], outbox: Outbox, random: np.random.Generator
+    ) -> None:
         self._cluster = cluster
         self._gates = gates
         self._outbox = outbox
+        self._random = random
         self._to_activate: dict[str, None] = {}
         self._permits: list[PermitResolved] = []
 
@@ -30,6 +35,10 @@ class EngineHandle:
     @property
     def cluster(self) -> ClusterState:
         return self._cluster
+
+    @property
+    def random(self) -> np.random.Generator:
+        return self._random
 
     def now(self) -> float:
         return self._outbox.now

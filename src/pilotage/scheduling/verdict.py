@@ -50,13 +50,6 @@ class Decision:
         return bool(self.node)
 
 
-def histogram_message(n_nodes: int, failures: NodeFailures) -> str:
-    """`0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`"""
-    counts = failures.histogram()
-    parts = sorted(f"{count} {reason}" for reason, count in counts.items())
-    return f"0/{n_nodes} nodes are available: {', '.join(parts)}."
-
-
 def pre_filter_message(n_nodes: int, status: Status) -> str:
     return f"0/{n_nodes} nodes are available: {status.message}."
 

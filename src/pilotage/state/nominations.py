@@ -13,11 +13,12 @@ from pilotage.state.podinfo import PodInfo
 class Nominations:
     """node name -> pods, UID -> node name."""
 
-    __slots__ = ("_by_node", "_node_of")
+    __slots__ = ("_by_node", "_node_of", "_repelling")
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
+        self._repelling: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -28,15 +29,23 @@ class Nominations:
         if node:
             self._by_node.setdefault(node, {})[info.uid] = info
             self._node_of[info.uid] = node
+            if _repels(info):
+                self._repelling.add(info.uid)
 
     def remove(self, uid: str) -> str:
         """Returns the node that the pod was nominated to, or an empty string."""
         node = self._node_of.pop(uid, "")
+        self._repelling.discard(uid)
         if node:
             del self._by_node[node][uid]
             if not self._by_node[node]:
                 del self._by_node[node]
         return node
+
+    @property
+    def has_repelling(self) -> bool:
+        """Whether a nominated pod has required anti-affinity: only such pods keep others away."""
+        return bool(self._repelling)
 
     def node_of(self, uid: str) -> str:
         return self._node_of.get(uid, "")
@@ -52,3 +61,11 @@ class Nominations:
         pairs = {uid: node for node, pods in self._by_node.items() for uid in pods}
         assert pairs == self._node_of, "nominations disagree"
         assert all(self._by_node.values()), "empty nomination list kept"
+        repelling = {uid for pods in self._by_node.values() for uid, info in pods.items() if _repels(info)}
+        assert repelling == self._repelling, "nominated pods with anti-affinity disagree"
+
+
+def _repels(info: PodInfo) -> bool:
+    affinity = info.pod.spec.affinity
+    anti = affinity.pod_anti_affinity if affinity is not None else None
+    return anti is not None and bool(anti.required)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
+from datetime import datetime
 
 import msgspec
 
@@ -91,6 +92,11 @@ class PodInfo:
         return self.pod.metadata.deletion_timestamp is not None
 
     @lazy
+    def start_time(self) -> float | None:
+        """`status.startTime`, seconds since the epoch; None while no kubelet has started the pod."""
+        return _epoch_seconds(self.pod.status.start_time)
+
+    @lazy
     def container_requests(self) -> dict[str, int]:
         """`requests` as if the pod had no pod-level resources: what NodeResourcesFit scores."""
         return self.requests if self.pod.spec.resources is None else pod_requests(self.pod, pod_level=False)
@@ -142,6 +148,14 @@ def _term(term: NodeSelectorTerm) -> NodeTermMatcher:
         return compile_node_term(term)
     except SelectorError:
         return NodeTermMatcher()
+
+
+def _epoch_seconds(text: str | None) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo else None
 
 
 def _is_scheduling_volume(volume: object) -> bool:

@@ -252,13 +252,13 @@ def test_broken_plugin_lists() -> None:
 
 def test_plugins_not_built_yet_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     tree = profile(
-        {"postFilter": enabled("DefaultPreemption"), "filter": enabled(disabled=("VolumeZone", "Nope"))},
+        {"reserve": enabled("VolumeBinding"), "filter": enabled(disabled=("VolumeZone", "Nope"))},
         pluginConfig=[{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 3}}],
     )
     with caplog.at_level(logging.WARNING):
-        assert load_settings(tree).profiles[0].points["postFilter"] == ()
+        assert load_settings(tree).profiles[0].points["reserve"] == ()
     assert len(caplog.messages) == 3
-    assert 'plugin "DefaultPreemption" is not built yet and is left out' in caplog.text
+    assert 'plugin "VolumeBinding" is not built yet and is left out' in caplog.text
     assert 'plugin "VolumeBinding" is not built yet; its args are not used' in caplog.text
     assert 'no plugin is named "Nope"' in caplog.text
 
@@ -294,6 +294,13 @@ ARGS = "profiles[0].pluginConfig[0].args"
         ("InterPodAffinity", {"kind": "NodeAffinityArgs"}, "kind"),
         ("InterPodAffinity", {"apiVersion": "v1"}, "apiVersion"),
         ("NodeName", {"some": 1}, "some"),
+        ("DefaultPreemption", {"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage"),
+        ("DefaultPreemption", {"minCandidateNodesAbsolute": -1}, "minCandidateNodesAbsolute"),
+        (
+            "DefaultPreemption",
+            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
+            "minCandidateNodesPercentage",
+        ),
         ("NodeResourcesFit", {"scoringStrategy": {"type": "Best"}}, "scoringStrategy.type"),
         (
             "NodeResourcesFit",

@@ -67,11 +67,17 @@ def test_a_slice_decides_no_more_than_its_limit(world: World) -> None:
 # -- unschedulable -------------------------------------------------------------------------------
 
 
+NO_HELP = (
+    "no new claims to deallocate, "
+    "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
+
+
 def test_a_pod_that_does_not_fit_is_told_why(world: World) -> None:
     world.node("n1")
     world.pod("big", "5")
     effects = world.schedule()
-    message = "0/1 nodes are available: 1 Insufficient cpu."
+    message = "0/1 nodes are available: 1 Insufficient cpu. " + NO_HELP
     assert notes(effects) == [("Warning", "FailedScheduling", message)]
     (patch,) = patches(effects)
     (condition,) = patch.conditions
@@ -113,7 +119,7 @@ def test_no_patch_when_the_condition_is_shown_already(world: World) -> None:
 
 def test_a_patch_on_its_way_is_overtaken_by_going_back_to_what_is_shown(world: World) -> None:
     shown = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    shown["message"] = "0/1 nodes are available: 1 Insufficient cpu."
+    shown["message"] = "0/1 nodes are available: 1 Insufficient cpu. " + NO_HELP
     world.node("n1")
     world.pod("big", "5", {"status": {"conditions": [shown]}})
     assert patches(world.schedule()) == []
@@ -136,7 +142,7 @@ def test_a7_the_patch_is_computed_against_the_newest_object(world: World) -> Non
         "lastTransitionTime": "T1",
     }
     world.node("n1")
-    world.pod("big", "5")
+    world.pod("big", "5", {"spec": {"preemptionPolicy": "Never"}})
     world.pod("big", None, {"metadata": {"generation": 7}})
     world.pod("big", None, {"status": {"nominatedNodeName": "n1", "conditions": [shown]}})
     (patch,) = patches(world.schedule())
@@ -373,9 +379,10 @@ def test_f1_f2_a_node_that_comes_back_still_carries_its_pods(world: World) -> No
 def test_nomination_given_up_wakes_pods_of_no_higher_priority(world: World) -> None:
     world.node("n1", pods="1")
     world.pod("full", None, {"spec": {"nodeName": "n1"}})
-    world.pod("nominated", None, {"spec": {"priority": 5}, "status": {"nominatedNodeName": "n1"}})
+    never = {"spec": {"preemptionPolicy": "Never"}}
+    world.pod("nominated", None, {"spec": {"priority": 5}, "status": {"nominatedNodeName": "n1"}}, never)
     world.pod("lower")
-    world.pod("higher", None, {"spec": {"priority": 9}})
+    world.pod("higher", None, {"spec": {"priority": 9}}, never)
     world.schedule()
     assert world.lengths() == (0, 0, 3, 0)
     world.now += 60

@@ -392,6 +392,12 @@ def test_post_bind_runs_after_the_bind_and_its_failure_is_logged() -> None:
 # -- post filter ---------------------------------------------------------------------------------
 
 
+NO_HELP = (
+    "no new claims to deallocate, "
+    "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
+
+
 class Preempt(Plugin):
     answer: PostFilterResult
 
@@ -403,9 +409,9 @@ class Preempt(Plugin):
     ("answer", "suffix", "nominated"),
     [
         (PostFilterResult(SUCCESS, "n1"), "", "n1"),
-        (PostFilterResult(unschedulable("preemption: no"), ""), " preemption: no", None),
+        (PostFilterResult(unschedulable("preemption: no"), ""), f" preemption: no, {NO_HELP}", None),
         (PostFilterResult(unresolvable("not eligible")), " not eligible", None),
-        (PostFilterResult(error("broken")), ' running PostFilter plugin "Preempt": broken', None),
+        (PostFilterResult(error("broken")), " broken", None),
     ],
 )
 def test_post_filter_adds_to_the_message_and_may_nominate(

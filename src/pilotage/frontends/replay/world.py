@@ -42,7 +42,8 @@ _ORDER: Final = (
     "Pod",
 )
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_BEGIN: Final = 1_767_225_600  # any moment will do: 2026-01-01
+_BEGIN: Final = 1_767_225_600  # when objects were created; any moment will do: 2026-01-01
+_NOW: Final = 4_102_444_800.0  # when the pod is decided: 2100, after every start time that was recorded
 
 
 class UnknownKindError(ValueError):
@@ -52,8 +53,9 @@ class UnknownKindError(ValueError):
 class ReplayHandle:
     """What plugins may ask for while a decision is taken: reading. Writes are dropped."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, seed: int = 0) -> None:
         self._cluster = cluster
+        self._random = np.random.default_rng(seed)
 
     @property
     def gates(self) -> Mapping[str, bool]:
@@ -63,8 +65,12 @@ class ReplayHandle:
     def cluster(self) -> ClusterState:
         return self._cluster
 
+    @property
+    def random(self) -> np.random.Generator:
+        return self._random
+
     def now(self) -> float:
-        return float(_BEGIN)
+        return _NOW
 
     def submit(self, call: Call) -> None:
         pass
@@ -80,6 +86,11 @@ class World:
     cluster: ClusterState
     profile: Profile
     pod: PodInfo
+
+    @property
+    def now(self) -> float:
+        """What plugins read off the clock."""
+        return _NOW
 
     def decide(self) -> Decision:
         return decide_now(self.profile, self.cluster, self.pod, np.random.default_rng(0))

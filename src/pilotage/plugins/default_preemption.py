@@ -1,0 +1,109 @@
+"""DefaultPreemption: names the pods of lower priority that must go so that a pod fits.
+
+Runs when no node can take the pod. Laws: the answer is a node and whole victims, found on overlays; nothing
+is changed here, the engine carries it out. A pod that finds no node loses its nomination; one that may not
+preempt keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pilotage.framework.args import PluginArgs, read_args
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Hint, Resource
+from pilotage.framework.failures import NodeFailures, histogram_message
+from pilotage.framework.guard import PluginFailedError
+from pilotage.framework.plugin import Handle, Plugin, PostFilterResult, Preemption, VictimUnit
+from pilotage.framework.plugin import NodeFailures as Rejections
+from pilotage.framework.status import SUCCESS, Code, error, unresolvable, unschedulable
+from pilotage.framework.trials import Trials
+from pilotage.plugins.preemption.budgets import Budgets
+from pilotage.plugins.preemption.choice import best_candidate
+from pilotage.plugins.preemption.dry_run import Candidate, DryRun
+from pilotage.plugins.preemption.eligibility import why_not_eligible
+from pilotage.plugins.preemption.search import find_candidates
+from pilotage.state.cluster import ClusterState
+from pilotage.state.importance import ImportanceIndex
+from pilotage.state.podinfo import PodInfo
+from pilotage.state.view import NodeView, Rows
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """How many candidates are looked for: the larger of both, at most all nodes that may help."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+class DefaultPreemption(Plugin):
+    args_type = DefaultPreemptionArgs
+
+    def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
+        super().__init__(read_args(DefaultPreemptionArgs, args), handle)
+        self._index = ImportanceIndex()
+        self._trials: Trials | None = None
+        self._budgets: Budgets | None = None
+
+    def use_trials(self, trials: Trials) -> None:
+        self._trials = trials
+
+    def post_filter(
+        self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: Rejections
+    ) -> PostFilterResult:
+        reason = why_not_eligible(self._cluster, pod, view, failures)
+        if reason:
+            return PostFilterResult(unschedulable(f"preemption: {reason}"))
+        run = self._dry_run(cycle, pod, view)
+        try:
+            candidates = find_candidates(run, *self._nodes_to_try(failures))
+        except PluginFailedError as exc:
+            return PostFilterResult(error(f"preemption: {exc.status.message}"), "")
+        if not candidates:
+            text = histogram_message(view.n_nodes, run.failures)
+            return PostFilterResult(unschedulable(f"preemption: {text}"), "")
+        return self._preempt(pod, view, best_candidate(candidates, self.handle.now()))
+
+    def _dry_run(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> DryRun:
+        assert self._trials is not None, "the plugin serves in no profile"
+        if self._budgets is None:
+            self._budgets = Budgets(self._cluster)
+        reasons = NodeFailures(view, pod)
+        reasons.absent = unresolvable(NOT_HELPFUL)
+        nominations = self._cluster.nominations
+        return DryRun(self._trials, cycle, pod, view, nominations, self._budgets, self._index, reasons)
+
+    def _nodes_to_try(self, failures: Rejections) -> tuple[Rows, int]:
+        """In order, from a random one on; and how many candidates are wanted."""
+        rows = failures.rows_with(Code.UNSCHEDULABLE)
+        if not rows.size:
+            return rows, 0
+        share = rows.size * self.args.min_candidate_nodes_percentage // 100
+        wanted = min(max(share, self.args.min_candidate_nodes_absolute), rows.size)
+        return np.roll(rows, -int(self.handle.random.integers(rows.size))), wanted
+
+    def _preempt(self, pod: PodInfo, view: NodeView, chosen: Candidate) -> PostFilterResult:
+        node = view.name(chosen.row)
+        units = tuple(VictimUnit((victim,)) for victim in chosen.victims)
+        nominated = self._cluster.nominations.on_node(node)
+        outranked = tuple(other for other in nominated if other.priority < pod.priority)
+        return PostFilterResult(SUCCESS, node, Preemption(node, units, outranked))
+
+    @property
+    def _cluster(self) -> ClusterState:
+        cluster = self.handle.cluster
+        assert isinstance(cluster, ClusterState)
+        return cluster
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Wakes nobody: the end of a preemption does. A plugin that registers nothing is woken by all."""
+        return (EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never),)
+
+
+def _never(_pod: PodInfo, _old: object | None, _new: object | None) -> Hint:
+    return Hint.SKIP
