@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -38,9 +38,9 @@ class Origin(NamedTuple):
             texts = guarded(
                 self.name, "Filter", self.plugin.reason_texts, self.cycle, pod, self.view, row, bits
             )
+            return guarded(self.name, "Filter", Status, code, cast("tuple[str, ...]", texts), self.name)
         except PluginFailedError as exc:
-            texts = exc.status.reasons
-        return Status(code, tuple(texts), self.name)
+            return Status(code, exc.status.reasons, self.name)
 
 
 class NodeFailures:

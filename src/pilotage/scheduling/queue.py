@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pilotage.framework.events import (
     BACKOFF_COMPLETE,
@@ -26,11 +25,13 @@ from pilotage.framework.events import (
     ClusterEvent,
     Resource,
 )
-from pilotage.framework.status import Status, error
+from pilotage.framework.guard import PluginFailedError, guarded_status
+from pilotage.framework.status import Status
 from pilotage.scheduling.cluster_events import pod_added, pod_updated
 from pilotage.scheduling.queue_heap import RecordHeap
 from pilotage.scheduling.queue_hints import HintIndex, Occurrence
 from pilotage.scheduling.queue_inflight import InFlight
+from pilotage.scheduling.queue_order import SortKey, sort_key
 from pilotage.scheduling.queue_pool import UnschedulablePool
 from pilotage.scheduling.queue_record import (
     BackoffSettings,
@@ -293,9 +294,9 @@ class SchedulingQueue:
         plugins = self._profiles[record.profile].pre_enqueue
         for name, pre_enqueue in sorted(plugins, key=lambda plugin: plugin[0] != last) if last else plugins:
             try:
-                status = pre_enqueue(record.pod)
-            except Exception as fault:  # plugin code: its pod is gated, the queue goes on
-                status = error(f"{type(fault).__name__}: {fault}")
+                status = guarded_status(name, "PreEnqueue", pre_enqueue, record.pod)
+            except PluginFailedError as fault:  # its pod is gated, the queue goes on
+                status = fault.status
             if not status.is_success:
                 record.gating_plugin, record.gate_status = name, status.by(name)
                 record.unschedulable_plugins.add(name)
@@ -334,11 +335,8 @@ class SchedulingQueue:
             self._heaps[record.position].remove(record.pod.uid)
         record.position = after
 
-    def _sort_key(self, record: Record) -> tuple[int, Any, int]:
-        try:
-            return (0, self._profiles[record.profile].sort_key(record), record.sequence)
-        except Exception:  # plugin code: the pod keeps a place, behind those that can be sorted
-            return (1, (-record.pod.priority, record.timestamp), record.sequence)
+    def _sort_key(self, record: Record) -> SortKey:
+        return sort_key(record, self._profiles[record.profile].sort_key)
 
     # -- looking in ------------------------------------------------------------------------------
 

@@ -395,7 +395,7 @@ def test_gate_that_raises_gates_the_pod_with_its_error() -> None:
     queue.add(make_pod("a"), 0.0)
     record = queue.get("a")
     assert record is not None
-    assert record.gate_status.message == "RuntimeError: no quota service"
+    assert record.gate_status.message == 'running PreEnqueue plugin "Broken": RuntimeError: no quota service'
     assert queue.position("a") is Position.GATED
 
 
