@@ -78,9 +78,9 @@ class RecordEvent(Call):
 
 @dataclass(frozen=True, slots=True)
 class EvictPod(Call):
-    """Removes a preemption victim: its DisruptionTarget condition first, then the delete. Supersedes all else.
+    """Removes a preemption victim: first its DisruptionTarget condition, then the delete. Supersedes all.
 
-    `message` is the condition's; its reason is PreemptionByScheduler. NotFound at either request ends it as done.
+    `message` is the condition's; its reason is PreemptionByScheduler. NotFound at either request is done.
     """
 
     message: str

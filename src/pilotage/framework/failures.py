@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -45,9 +45,9 @@ class Origin(NamedTuple):
             texts = guarded(
                 self.name, "Filter", self.plugin.reason_texts, self.cycle, pod, self.view, row, bits
             )
+            return guarded(self.name, "Filter", Status, code, cast("tuple[str, ...]", texts), self.name)
         except PluginFailedError as exc:
-            texts = exc.status.reasons
-        return Status(code, tuple(texts), self.name)
+            return Status(code, exc.status.reasons, self.name)
 
 
 class NodeFailures:

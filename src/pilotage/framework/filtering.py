@@ -7,8 +7,8 @@ first, anything else that is not success is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -16,7 +16,15 @@ import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.failures import NodeFailures, Origin
-from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
+from pilotage.framework.guard import (
+    PluginFailedError,
+    answered,
+    checked,
+    failed,
+    guarded,
+    guarded_status,
+    shown,
+)
 from pilotage.framework.noderef import RowRef
 from pilotage.framework.plugin import FilterResult, PreFilterResult
 from pilotage.framework.rowcache import (
@@ -29,6 +37,8 @@ from pilotage.framework.rowcache import (
 from pilotage.framework.status import SUCCESS, Code, Status, unresolvable
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import Bool, Int8, NodeView, Rows, UInt64
+
+_REJECTIONS = [code for code in Code if code.is_rejection]
 
 
 class Bound(NamedTuple):
@@ -76,8 +86,20 @@ def run_pre_filters(
 def _pre_filter(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterResult:
     answer = guarded(bound.name, "PreFilter", bound.plugin.pre_filter, cycle, pod, view)
     if isinstance(answer, PreFilterResult):
-        return answer
+        result = answered(bound.name, "PreFilter", answer, PreFilterResult)
+        return replace(result, node_names=_names(bound.name, result.node_names))
     return PreFilterResult(SUCCESS if answer is None else checked(bound.name, "PreFilter", answer, Status))
+
+
+def _names(plugin: str, names: object) -> frozenset[str] | None:
+    """A node set as plugins give it: any collection of names. Raises PluginFailedError."""
+    if names is None or isinstance(names, frozenset):
+        return names
+    if isinstance(names, Iterable) and not isinstance(names, str):
+        return guarded(plugin, "PreFilter", frozenset, names)
+    raise PluginFailedError(
+        failed(plugin, "PreFilter", f"its node set is {shown(names)}, not a set of names")
+    )
 
 
 def _take_rejection(outcome: PreFilterOutcome, status: Status) -> None:
@@ -202,19 +224,27 @@ def _ask(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Ro
     """The rows that a vector filter rejects; None when all pass."""
     answer = guarded(bound.name, "Filter", bound.plugin.filter_nodes, cycle, pod, view, rows)
     result = checked(bound.name, "Filter", answer, FilterResult)
-    codes = result.codes
-    if codes.shape != rows.shape:
-        detail = f"{codes.shape[0]} answers for {rows.size} nodes"
-        raise PluginFailedError(failed(bound.name, "Filter", detail))
+    codes = _aligned(bound.name, "codes", result.codes, rows)
     if not codes.any():
         return None
+    reasons = _aligned(bound.name, "reasons", result.reasons, rows)
     is_out = codes != Code.SUCCESS
-    out, codes, bits = rows[is_out], codes[is_out], result.reasons[is_out]
-    for index in np.flatnonzero((codes == Code.ERROR) | (codes == Code.WAIT) | (codes == Code.SKIP)):
+    out, codes, bits = rows[is_out], codes[is_out], reasons[is_out]
+    for index in np.flatnonzero(~np.isin(codes, _REJECTIONS)):
         origin = Origin(bound.name, bound.plugin, cycle, view)
         status = origin.status(pod, int(out[index]), Code.ERROR, int(bits[index]))
         raise PluginFailedError(failed(bound.name, "Filter", status.message))
     return _Rejected(is_out, codes, bits)
+
+
+def _aligned(plugin: str, part: str, values: object, rows: Rows) -> Any:
+    """An array of whole numbers, one per row that was asked. Raises PluginFailedError."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iub":
+        raise PluginFailedError(failed(plugin, "Filter", f"{part} are {shown(values)}, not whole numbers"))
+    if values.shape != rows.shape:
+        detail = f"{part} of shape {values.shape} for {rows.size} nodes"
+        raise PluginFailedError(failed(plugin, "Filter", detail))
+    return values
 
 
 def _filter_each(

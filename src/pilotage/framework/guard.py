@@ -39,13 +39,30 @@ def checked(plugin: str, point: str, answer: object, kind: type[T]) -> T:
     """The answer, if it is of the kind that the extension point wants. Raises PluginFailedError."""
     if isinstance(answer, kind):
         return answer
-    detail = f"it answered {answer!r:.60}, not a {kind.__name__}"
-    raise PluginFailedError(failed(plugin, point, detail))
+    raise PluginFailedError(failed(plugin, point, f"it answered {shown(answer)}, not a {kind.__name__}"))
+
+
+def shown(answer: object) -> str:
+    """A plugin's answer in a few words, whatever its `repr` does."""
+    try:
+        return repr(answer)[:60]
+    except Exception:  # foreign code
+        return f"something of type {type(answer).__name__}"
+
+
+def answered(plugin: str, point: str, answer: object, kind: type[T]) -> T:
+    """As `checked` for answers that carry a `status`. Raises PluginFailedError."""
+    result = checked(plugin, point, answer, kind)
+    checked(plugin, point, getattr(result, "status", None), Status)
+    return result
 
 
 def raised(plugin: str, point: str, exc: Exception) -> Status:
     """Status of a plugin call that raised."""
-    text = str(exc)
+    try:
+        text = str(exc)
+    except Exception:  # foreign code
+        text = ""
     detail = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
     return failed(plugin, point, detail)
 

@@ -23,7 +23,7 @@ from pilotage.framework.events import (
 )
 from pilotage.framework.failures import NodeFailures
 from pilotage.framework.filtering import Bound, PreFilterOutcome, run_filters, run_pre_filters
-from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
+from pilotage.framework.guard import PluginFailedError, answered, checked, failed, guarded, guarded_status
 from pilotage.framework.plugin import Handle, PostFilterResult, QueuedPod, WhatIfPlugin
 from pilotage.framework.registry import Registry, RegistryError, implements
 from pilotage.framework.rowcache import Answers, RowCache, is_row_bound
@@ -227,7 +227,8 @@ class Profile:
             try:
                 call = bound.plugin.post_filter
                 answer = guarded(bound.name, "PostFilter", call, cycle, pod, view, failures)
-                result = checked(bound.name, "PostFilter", answer, PostFilterResult)
+                result = answered(bound.name, "PostFilter", answer, PostFilterResult)
+                checked(bound.name, "PostFilter", result.nominated_node or "", str)
             except PluginFailedError as exc:
                 return PostFilterResult(exc.status)
             if not result.status.is_rejection or result.status.code is Code.UNRESOLVABLE:

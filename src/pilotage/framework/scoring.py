@@ -12,7 +12,7 @@ import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.filtering import Bound
-from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status
+from pilotage.framework.guard import PluginFailedError, checked, failed, guarded, guarded_status, shown
 from pilotage.framework.noderef import RowRef
 from pilotage.framework.plugin import MAX_NODE_SCORE
 from pilotage.framework.rowcache import Answers
@@ -87,21 +87,22 @@ def _score_rows(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, r
 
 def _whole(name: str, scores: object, rows: Rows) -> Int64:
     array: Int64 = checked(name, "Score", scores, np.ndarray)
-    if array.dtype != np.int64:
+    if array.dtype.kind not in "iub" or array.dtype == np.uint64:
         raise PluginFailedError(failed(name, "Score", f"scores are {array.dtype}, not int64"))
     if array.shape != rows.shape:
-        raise PluginFailedError(failed(name, "Score", f"{array.shape[0]} scores for {rows.size} nodes"))
-    return array
+        n_scores = array.shape[0] if array.ndim == 1 else f"{array.ndim}-dimensional"
+        raise PluginFailedError(failed(name, "Score", f"{n_scores} scores for {rows.size} nodes"))
+    return array.astype(np.int64, copy=False)
 
 
 def _score_each(bound: Bound, cycle: CycleState, pod: PodInfo, view: NodeView, rows: Rows) -> Int64:
     scores = np.empty(rows.size, np.int64)
     for index, row in enumerate(rows.tolist()):
         score = guarded(bound.name, "Score", bound.plugin.score, cycle, pod, RowRef(view, row))
-        if not isinstance(score, int):
-            detail = f"score of node {view.name(row)} is {score!r}, not a whole number"
+        if not isinstance(score, int | np.integer):
+            detail = f"score of node {view.name(row)} is {shown(score)}, not a whole number"
             raise PluginFailedError(failed(bound.name, "Score", detail))
-        scores[index] = max(-(2**63), min(score, 2**63 - 1))
+        scores[index] = max(-(2**63), min(int(score), 2**63 - 1))
     return scores
 
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -32,11 +33,20 @@ class Code(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A code, the reasons a user reads, and the plugin that gave it (filled in by the runner)."""
+    """A code, the reasons a user reads, and the plugin that gave it (filled in by the runner).
+
+    Raises TypeError for a code that is none: where a plugin makes it, not where somebody reads it.
+    """
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
     plugin: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.code, Code):
+            raise TypeError(f"{self.code!r} is not a status code")
+        if type(self.reasons) is not tuple or not all(type(reason) is str for reason in self.reasons):
+            object.__setattr__(self, "reasons", _texts(self.reasons))
 
     @property
     def is_success(self) -> bool:
@@ -57,6 +67,13 @@ class Status:
     def by(self, plugin: str) -> Status:
         """The same status with the plugin's name, unless one is set already."""
         return self if self.plugin else replace(self, plugin=plugin)
+
+
+def _texts(reasons: object) -> tuple[str, ...]:
+    """Reasons as plugins give them: one text, or any collection of things that have one."""
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+        return (str(reasons),)
+    return tuple(str(reason) for reason in reasons)
 
 
 SUCCESS = Status()

@@ -32,7 +32,17 @@ from pilotage.runtime.dispatcher import Dispatcher
 from pilotage.runtime.informers import Informers
 from pilotage.runtime.steps import Asker, Steps
 from pilotage.scheduling.engine import Engine
-from pilotage.scheduling.messages import Ask, Attempt, Effect, Event, Log, PermitResolved, RunStep, Tick
+from pilotage.scheduling.messages import (
+    Ask,
+    Attempt,
+    CancelStep,
+    Effect,
+    Event,
+    Log,
+    PermitResolved,
+    RunStep,
+    Tick,
+)
 from pilotage.scheduling.statistics import EngineStatistics
 
 logger = logging.getLogger(__name__)
@@ -219,6 +229,8 @@ class Scheduler:
             match effect:
                 case RunStep():
                     self._steps.run(effect)
+                case CancelStep():
+                    self._steps.cancel(effect.step)
                 case Ask():
                     self._steps.ask(effect)
                 case Log():

@@ -1,7 +1,8 @@
 """Effects that take time, as tasks: async plugin steps and questions to someone outside.
 
-Laws: every task ends in exactly one event, failures included; only cancellation (at the end) and bugs of
-ours escape. The coroutine is made inside its task, so none is ever left un-awaited.
+Laws: every task ends in exactly one event, failures and a step that was cancelled from inside included;
+only a step that nobody waits for any more, cancellation at the end and bugs of ours end without one. The
+coroutine is made inside its task, so none is ever left un-awaited.
 """
 
 from __future__ import annotations
@@ -32,13 +33,28 @@ class Steps:
         self._asker = asker
         # Exactly the tasks that have not reported yet.
         self._tasks: set[asyncio.Task[None]] = set()
+        self._by_step: dict[int, asyncio.Task[None]] = {}
+        self._unwanted: set[int] = set()  # steps that were cancelled and have not ended yet
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def run(self, step: RunStep) -> None:
-        self._start(self._step(step), f"{step.point} of {step.plugin} for {step.uid}")
+        task = self._start(self._step(step), f"{step.point} of {step.plugin} for {step.uid}")
+        self._by_step[step.step] = task
+        task.add_done_callback(lambda _: self._forget(step.step))
+
+    def _forget(self, step: int) -> None:
+        self._by_step.pop(step, None)
+        self._unwanted.discard(step)
+
+    def cancel(self, step: int) -> None:
+        """Nobody waits for the step any more; a step that has ended is left alone."""
+        task = self._by_step.get(step)
+        if task is not None:
+            self._unwanted.add(step)
+            task.cancel()
 
     def ask(self, question: Ask) -> None:
         self._start(self._question(question), f"question {question.ask}")
@@ -51,10 +67,11 @@ class Steps:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _start(self, work: Any, name: str) -> None:
+    def _start(self, work: Any, name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -69,15 +86,21 @@ class Steps:
 
     async def _step(self, step: RunStep) -> None:
         start = self._now()
-        try:
-            value = await step.start()
-        except Exception as error:  # a plugin may raise anything; it fails its pod, not us
-            self._tell(StepFinished(step.step, error=_text(error)))
-        else:
-            self._tell(StepFinished(step.step, value))
+        end = await self._outcome(step)
+        if step.step not in self._unwanted:
+            self._tell(end)
         took = self._now() - start
         if took > SLOW_SECONDS:
             logger.info("plugin %s took %.3f s at %s (pod %s)", step.plugin, took, step.point, step.uid)
+
+    async def _outcome(self, step: RunStep) -> StepFinished:
+        """How it ended, whoever cancelled it."""
+        try:
+            return StepFinished(step.step, await step.start())
+        except asyncio.CancelledError:
+            return StepFinished(step.step, error="it was cancelled")
+        except Exception as error:  # a plugin may raise anything; it fails its pod, not us
+            return StepFinished(step.step, error=_text(error))
 
     async def _question(self, question: Ask) -> None:
         left = max(0.0, question.deadline - self._now())

@@ -6,7 +6,7 @@ Laws
 - Whatever fails, Unreserve runs for all Reserve plugins in reverse order, the pod is forgotten, and the
   room it gives back is an AssignedPodDelete event, unless nobody can have seen it taken.
 - A bind that failed although the informer shows the pod on the chosen node is a success.
-- What comes back for a binding that ended meanwhile is ignored.
+- A step of a binding that ended meanwhile is cancelled; what still comes back of it is ignored.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
-from pilotage.framework.calls import Call, CallResult, Outcome, RecordEvent
+from pilotage.framework.calls import Call, CallResult, RecordEvent
 from pilotage.framework.cycle import CycleState
-from pilotage.framework.guard import PluginFailedError, failed, guarded
+from pilotage.framework.guard import PluginFailedError, failed, guarded, shown
 from pilotage.framework.plugin import MAX_PERMIT_SECONDS, PermitResult
 from pilotage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from pilotage.scheduling.bindinganswers import failed_binding, permit_seconds, why_not_bound
 from pilotage.scheduling.bindingrecord import Binding
 from pilotage.scheduling.cluster_events import pod_deleted
 from pilotage.scheduling.deadlines import Deadlines
 from pilotage.scheduling.enginestate import EngineState
-from pilotage.scheduling.failure import Failed, FailureHandler
+from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.messages import CallFinished, PermitResolved, StepFinished
 from pilotage.scheduling.placements import placed
 from pilotage.scheduling.statuswriter import pod_key
-from pilotage.scheduling.texts import duration, note, one_node_message
+from pilotage.scheduling.texts import duration, note
 from pilotage.scheduling.transitions import Stage, Step
 from pilotage.state.podinfo import PodInfo
 
@@ -110,7 +111,8 @@ class Bindings:
 
     def _drop(self, binding: Binding) -> None:
         del self._by_uid[binding.uid]
-        self._steps.pop(binding.step, None)
+        if self._steps.pop(binding.step, None) is not None:
+            self._state.outbox.cancel_step(binding.step)
         self._tickets.pop(binding.ticket, None)
         for plugin in binding.waits:
             self._waits.remove((binding.uid, plugin))
@@ -119,7 +121,7 @@ class Bindings:
         binding.move(Step.FAIL)
         self._undo(binding)
         self._state.cluster.forget(binding.uid)
-        outcome = _failed_binding(status)
+        outcome = failed_binding(status)
         if status.is_rejection:
             self._failures.handle(binding.record, binding.pod, outcome)
             self._room_given_back(binding, only=lambda pod: pod.uid != binding.uid)
@@ -129,7 +131,8 @@ class Bindings:
 
     def _room_given_back(self, binding: Binding, only: Callable[[PodInfo], bool] | None) -> None:
         if binding.was_seen:
-            self._state.notify(pod_deleted(), placed(binding.pod, binding.node), None, only)
+            gone = placed(binding.pod, binding.node)
+            self._state.notify(pod_deleted(), gone, None, only, is_ours=True)
 
     # -- one plugin after another ----------------------------------------------------------------
 
@@ -187,7 +190,7 @@ class Bindings:
 
     def _take_status(self, binding: Binding, plugin: str, point: str, result: Any) -> None:
         if not isinstance(result, Status):
-            self._fail(binding, failed(plugin, point, f"it answered {result!r}, not a Status"))
+            self._fail(binding, failed(plugin, point, f"it answered {shown(result)}, not a Status"))
         elif result.is_rejection:
             self._fail(binding, result.by(plugin))
         elif not result.is_success:
@@ -197,9 +200,14 @@ class Bindings:
         # A bare WAIT names no time: it waits the longest, instead of being over before it began.
         answer = result if isinstance(result, PermitResult) else PermitResult(result, MAX_PERMIT_SECONDS)
         if isinstance(answer.status, Status) and answer.status.code is Code.WAIT:
-            timeout = min(answer.timeout, MAX_PERMIT_SECONDS)
-            binding.waits[plugin] = timeout
-            self._waits.set((binding.uid, plugin), self._state.now + timeout)
+            timeout = permit_seconds(answer.timeout)
+            if timeout is None:
+                self._fail(binding, failed(plugin, "Permit", f"its timeout is {shown(answer.timeout)}"))
+            elif timeout == 0.0:  # over before a nomination says where it goes, which would wake the pod
+                self._fail(binding, _timed_out(plugin, timeout))
+            else:
+                binding.waits[plugin] = timeout
+                self._waits.set((binding.uid, plugin), self._state.now + timeout)
         else:
             self._take_status(binding, plugin, "Permit", answer.status)
 
@@ -269,7 +277,7 @@ class Bindings:
         ):
             self._bound(binding)
         else:
-            self._fail(binding, failed(plugin, "Bind", _why_not_bound(event.outcome)))
+            self._fail(binding, failed(plugin, "Bind", why_not_bound(event.outcome)))
 
     def permit_resolved(self, event: PermitResolved) -> None:
         binding = self._by_uid.get(event.uid)
@@ -290,9 +298,7 @@ class Bindings:
         for uid, plugin in self._waits.pop_due(self._state.now):
             binding = self._by_uid.get(uid)
             if binding is not None and plugin in binding.waits:
-                timeout = duration(binding.waits[plugin])
-                text = f"rejected due to timeout after waiting {timeout} at plugin {plugin}"
-                self._fail(binding, unschedulable(text).by(plugin))
+                self._fail(binding, _timed_out(plugin, binding.waits[plugin]))
 
     def next_deadline(self) -> float | None:
         return self._waits.next()
@@ -364,23 +370,14 @@ def _same(awaitable: Awaitable[Any]) -> Awaitable[Any]:
     return awaitable
 
 
+def _timed_out(plugin: str, seconds: float) -> Status:
+    text = f"rejected due to timeout after waiting {duration(seconds)} at plugin {plugin}"
+    return unschedulable(text).by(plugin)
+
+
 def _status_of(point: str, binding: Binding, run: Callable[[CycleState, PodInfo, str], Status]) -> Status:
     """What a runner says, with whatever it raises as an error."""
     try:
         return run(binding.cycle, binding.pod, binding.node)
     except Exception as fault:  # a plugin's answer that makes no sense must not reach the engine
         return error(f"running {point} plugins: {type(fault).__name__}: {fault}")
-
-
-def _failed_binding(status: Status) -> Failed:
-    if not status.is_rejection:
-        return Failed(status, status.message)
-    rejectors = frozenset({status.plugin or "Bind"})
-    message = one_node_message(status.reasons)
-    if status.code is Code.PENDING:
-        return Failed(status, message, pending=rejectors)
-    return Failed(status, message, unschedulable=rejectors)
-
-
-def _why_not_bound(outcome: Outcome) -> str:
-    return outcome.error or f"the binding call was {outcome.result.value}"

@@ -55,9 +55,11 @@ class EngineState:
         old: object | None,
         new: object | None,
         only: Callable[[PodInfo], bool] | None = None,
+        *,
+        is_ours: bool = False,
     ) -> None:
-        """Tells the queue of a cluster event."""
-        self.queue.notify(event, old, new, self.outbox.now, only)
+        """Tells the queue of a cluster event; `is_ours`: a failed attempt gave room back."""
+        self.queue.notify(event, old, new, self.outbox.now, only, is_ours=is_ours)
 
     def report_moves(self) -> None:
         """Turns the queue's moves since the last call into effects and story lines."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pilotage.framework.calls import Call
+from pilotage.framework.calls import Call, ObjectKey
 from pilotage.scheduling.messages import PermitResolved
 from pilotage.scheduling.outbox import Outbox
 from pilotage.state.cluster import ClusterState
@@ -44,6 +44,9 @@ class EngineHandle:
         return self._outbox.now
 
     def submit(self, call: Call) -> None:
+        """Raises TypeError for what is no call, where the plugin that wants it can be named."""
+        if not isinstance(call, Call) or not isinstance(call.key, ObjectKey):
+            raise TypeError(f"{call!r:.60} is not a call on an object")
         self._outbox.submit(call)
 
     def activate(self, pods: Sequence[str]) -> None:

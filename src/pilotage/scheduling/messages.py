@@ -131,6 +131,13 @@ class RunStep(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class CancelStep(Effect):
+    """Nobody waits for this step any more (its pod was deleted or bound): stop it, report nothing."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ask(Effect):
     """A request to someone outside (extender, out-of-process plugin), due by `deadline` (epoch seconds)."""
 

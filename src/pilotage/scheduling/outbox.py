@@ -10,7 +10,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pilotage.framework.calls import Call
-from pilotage.scheduling.messages import Ask, Attempt, Cancel, Effect, Log, Queued, RunStep, Submit
+from pilotage.scheduling.messages import (
+    Ask,
+    Attempt,
+    Cancel,
+    CancelStep,
+    Effect,
+    Log,
+    Queued,
+    RunStep,
+    Submit,
+)
 
 
 class Outbox:
@@ -46,6 +56,9 @@ class Outbox:
         step = self._new_id()
         self._effects.append(RunStep(self.stimulus, step, plugin, point, uid, start))
         return step
+
+    def cancel_step(self, step: int) -> None:
+        self._effects.append(CancelStep(self.stimulus, step))
 
     def ask(self, request: Any, deadline: float) -> int:
         ask = self._new_id()

@@ -7,6 +7,8 @@ Laws
 - A pod waits in the pool only after the events since its pop were judged by its rejectors' hints.
 - Pods that failed by error, or in a binding that nobody kept events for, are never taken before their
   backoff is over: against a sick server early retries would be a hot loop.
+- A pod has one early try: if that fails too, its backoff is waited out. Pods whose rejections wake one
+  another (two that Permit refuses) would otherwise go round without end.
 - `now` only moves forward; nothing here knows a clock.
 """
 
@@ -15,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pilotage.framework.events import (
     BACKOFF_COMPLETE,
@@ -26,11 +27,13 @@ from pilotage.framework.events import (
     ClusterEvent,
     Resource,
 )
-from pilotage.framework.status import Status, error
+from pilotage.framework.guard import PluginFailedError, guarded_status
+from pilotage.framework.status import Status
 from pilotage.scheduling.cluster_events import pod_added, pod_updated
 from pilotage.scheduling.queue_heap import RecordHeap
 from pilotage.scheduling.queue_hints import HintIndex, Occurrence
 from pilotage.scheduling.queue_inflight import InFlight
+from pilotage.scheduling.queue_order import SortKey, sort_key
 from pilotage.scheduling.queue_pool import UnschedulablePool
 from pilotage.scheduling.queue_record import (
     BackoffSettings,
@@ -140,8 +143,8 @@ class SchedulingQueue:
     def pop(self, now: float) -> Record | None:
         """The next pod, now in flight until `requeue` or `done`; from backoff when nothing else waits."""
         record, label = self._active.peek(), ""
-        if record is None and self._settings.pop_early:
-            record, label = self._backoff.peek(), str(POP_FROM_BACKOFF)
+        if record is None:
+            record, label = self._early(), str(POP_FROM_BACKOFF)
         if record is None:
             return None
         if label:
@@ -149,10 +152,14 @@ class SchedulingQueue:
         self._take_out(record, Move.POP)
         record.attempts += 1
         record.popped_at = now
+        record.had_early_try = bool(label)
         record.unschedulable_plugins = set()
         record.pending_plugins = set()
         self._in_flight.start(record)
         return record
+
+    def _early(self) -> Record | None:
+        return self._backoff.peek() if self._settings.pop_early else None
 
     def done(self, uid: str) -> None:
         """The scheduling part of an attempt ended and there is nothing to requeue."""
@@ -212,12 +219,14 @@ class SchedulingQueue:
         new: object | None,
         now: float,
         only: Callable[[PodInfo], bool] | None = None,
+        *,
+        is_ours: bool = False,
     ) -> None:
         """A cluster event: wakes pods whose rejectors registered it and whose hints say so.
 
-        `only` leaves out parked pods for which it is False.
+        `only` leaves out parked pods for which it is False; `is_ours`: see Occurrence.
         """
-        occurrence = Occurrence(event, old, new)
+        occurrence = Occurrence(event, old, new, is_ours=is_ours)
         matching = self._hints.matching(occurrence)
         if not matching:
             return
@@ -284,7 +293,7 @@ class SchedulingQueue:
         elif not delay:
             self._move(record, Move.ADMIT, label, now)
         else:
-            move = Move.WAIT_OUT if record.waits_out else Move.DELAY
+            move = Move.WAIT_OUT if record.must_wait_out else Move.DELAY
             self._move(record, move, label, now)
 
     def _gate(self, record: Record) -> Status | None:
@@ -293,9 +302,9 @@ class SchedulingQueue:
         plugins = self._profiles[record.profile].pre_enqueue
         for name, pre_enqueue in sorted(plugins, key=lambda plugin: plugin[0] != last) if last else plugins:
             try:
-                status = pre_enqueue(record.pod)
-            except Exception as fault:  # plugin code: its pod is gated, the queue goes on
-                status = error(f"{type(fault).__name__}: {fault}")
+                status = guarded_status(name, "PreEnqueue", pre_enqueue, record.pod)
+            except PluginFailedError as fault:  # its pod is gated, the queue goes on
+                status = fault.status
             if not status.is_success:
                 record.gating_plugin, record.gate_status = name, status.by(name)
                 record.unschedulable_plugins.add(name)
@@ -334,18 +343,15 @@ class SchedulingQueue:
             self._heaps[record.position].remove(record.pod.uid)
         record.position = after
 
-    def _sort_key(self, record: Record) -> tuple[int, Any, int]:
-        try:
-            return (0, self._profiles[record.profile].sort_key(record), record.sequence)
-        except Exception:  # plugin code: the pod keeps a place, behind those that can be sorted
-            return (1, (-record.pod.priority, record.timestamp), record.sequence)
+    def _sort_key(self, record: Record) -> SortKey:
+        return sort_key(record, self._profiles[record.profile].sort_key)
 
     # -- looking in ------------------------------------------------------------------------------
 
     @property
     def has_work(self) -> bool:
         """True when `pop` would return a pod."""
-        return bool(self._active) or (self._settings.pop_early and bool(self._backoff))
+        return bool(self._active) or self._early() is not None
 
     def get(self, uid: str) -> Record | None:
         return self._records.get(uid)
@@ -389,7 +395,7 @@ class SchedulingQueue:
         found = {r.pod.uid: position for position, home in homes.items() for r in home}
         assert found == {uid: record.position for uid, record in self._records.items()}
         assert sum(len(list(home)) for home in homes.values()) == len(self._records)
-        assert all(record.waits_out for record in self._error_backoff)
-        assert not any(record.waits_out for record in self._backoff)
+        assert all(record.must_wait_out for record in self._error_backoff)
+        assert not any(record.must_wait_out for record in self._backoff)
         self._pool.check_invariants()
         self._in_flight.check_invariants()

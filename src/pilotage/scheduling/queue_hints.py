@@ -32,12 +32,17 @@ _OWN_KINDS = (Resource.POD, Resource.TARGET_POD, Resource.UNSCHEDULABLE_POD, Res
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event that happened, with the object before and after. `own`: UID of the only pod it is about."""
+    """An event that happened, with the object before and after. `own`: UID of the only pod it is about.
+
+    `is_ours`: a failed attempt gave room back. Nobody outside paces such events, so they never cut a
+    backoff: two pods that Permit refuses would wake each other without end.
+    """
 
     event: ClusterEvent
     old: object | None = None
     new: object | None = None
     own: str = ""
+    is_ours: bool = False
 
     @property
     def is_wildcard(self) -> bool:
@@ -104,7 +109,7 @@ class HintIndex:
         for plugin, hints in self._asked(record, occurrence):
             if not _says_queue(hints, record, occurrence):
                 continue
-            if plugin in record.pending_plugins:
+            if plugin in record.pending_plugins and not occurrence.is_ours:
                 return Rank.IMMEDIATELY
             rank = Rank.AFTER_BACKOFF
             if not record.pending_plugins:

@@ -60,6 +60,7 @@ class Record(QueuedPod):
     waits_out: bool = (
         False  # its backoff is never cut short: it failed by error, or while nobody kept its events
     )
+    had_early_try: bool = False  # its last attempt began before its backoff was over
     flushed: bool = False  # the present attempt was caused by the periodic flush
     in_flight_from: int = 0  # number of the first event logged after its pop
     missed_events: bool = False  # in flight so long that its part of the event log was given up
@@ -67,6 +68,10 @@ class Record(QueuedPod):
     @property
     def profile(self) -> str:
         return self.pod.pod.spec.scheduler_name
+
+    @property
+    def must_wait_out(self) -> bool:
+        return self.waits_out or self.had_early_try
 
     @property
     def rejectors(self) -> set[str]:

@@ -29,7 +29,9 @@ class Position(Enum):
 class Move(Enum):
     ADMIT = "admit"  # ready now: passed PreEnqueue, no backoff left
     DELAY = "delay"  # passed PreEnqueue, backs off after a rejection
-    WAIT_OUT = "wait_out"  # passed PreEnqueue, backs off to the end: after an error or a lost track
+    WAIT_OUT = (
+        "wait_out"  # passed PreEnqueue, backs off to the end: after an error, a lost track, an early try
+    )
     GATE = "gate"  # a PreEnqueue plugin refused
     PARK = "park"  # rejected, and no event since that could help
     POP = "pop"
@@ -55,6 +57,7 @@ POSITIONS: Final[dict[tuple[Position, Move], Position]] = {
     (_P.ERROR_BACKOFF, _M.REMOVE): _P.ABSENT,
     (_P.UNSCHEDULABLE, _M.ADMIT): _P.ACTIVE,
     (_P.UNSCHEDULABLE, _M.DELAY): _P.BACKOFF,
+    (_P.UNSCHEDULABLE, _M.WAIT_OUT): _P.ERROR_BACKOFF,
     (_P.UNSCHEDULABLE, _M.GATE): _P.GATED,
     (_P.UNSCHEDULABLE, _M.REMOVE): _P.ABSENT,
     (_P.GATED, _M.ADMIT): _P.ACTIVE,

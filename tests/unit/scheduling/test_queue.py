@@ -165,6 +165,32 @@ def test_rejected_pod_in_backoff_is_popped_when_nothing_else_waits(queue: Schedu
     assert drain(queue, 0.0) == ["b", "a"]
 
 
+def test_a_pod_has_one_early_try_and_waits_out_its_backoff_then(queue: SchedulingQueue) -> None:
+    queue.add(make_pod("a"), 0.0)
+    for expected in (Position.BACKOFF, Position.ERROR_BACKOFF):
+        record = popped(queue, 0.0)
+        queue.notify(node_added(), None, None, 0.0)
+        queue.requeue(record, 0.0, unschedulable={"Fit"})
+        assert queue.position("a") is expected
+    assert not queue.has_work
+    queue.flush(3.0)
+    record = popped(queue, 3.0)
+    queue.notify(node_added(), None, None, 3.0)
+    queue.requeue(record, 3.0, unschedulable={"Fit"})
+    assert queue.position("a") is Position.BACKOFF
+
+
+def test_an_event_after_a_vain_early_try_does_not_end_the_backoff(queue: SchedulingQueue) -> None:
+    queue.add(make_pod("a"), 0.0)
+    record = popped(queue, 0.0)
+    queue.notify(node_added(), None, None, 0.0)
+    queue.requeue(record, 0.0, unschedulable={"Fit"})
+    queue.requeue(popped(queue, 0.0), 0.0, unschedulable={"Fit"})
+    assert queue.position("a") is Position.UNSCHEDULABLE
+    queue.notify(node_added(), None, None, 0.5)
+    assert queue.position("a") is Position.ERROR_BACKOFF
+
+
 def test_d10_error_backoff_is_never_popped_early(queue: SchedulingQueue) -> None:
     queue.add(make_pod("sick"), 0.0)
     attempts = []
@@ -395,7 +421,7 @@ def test_gate_that_raises_gates_the_pod_with_its_error() -> None:
     queue.add(make_pod("a"), 0.0)
     record = queue.get("a")
     assert record is not None
-    assert record.gate_status.message == "RuntimeError: no quota service"
+    assert record.gate_status.message == 'running PreEnqueue plugin "Broken": RuntimeError: no quota service'
     assert queue.position("a") is Position.GATED
 
 
