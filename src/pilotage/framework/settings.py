@@ -39,6 +39,46 @@ class ProfileSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtenderTls:
+    """Files are paths, data is the PEM text itself (already decoded); data goes before files."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = b""
+    ca_data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedResource:
+    """`ignored_by_scheduler`: NodeResourcesFit leaves the resource to the extender."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSettings:
+    """One HTTP extender, checked. An empty verb: it is not asked for that. `http_timeout` in seconds."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0  # more than 0 with a prioritize verb
+    enable_https: bool = False
+    tls: ExtenderTls | None = None
+    http_timeout: float = 5.0
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()  # none: all pods are its business
+    ignorable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Times in seconds."""
 
@@ -50,3 +90,4 @@ class Settings:
     gates: Mapping[str, bool] = field(default_factory=dict)
     qps: float = 50.0
     burst: int = 100
+    extenders: tuple[ExtenderSettings, ...] = ()
