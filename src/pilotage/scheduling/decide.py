@@ -113,6 +113,34 @@ def decide_now(profile: Profile, cluster: ClusterState, pod: PodInfo, rng: np.ra
     raise AssertionError("a decision without askers asked")
 
 
+class Survey(NamedTuple):
+    """`rows`: nodes that can take the pod. `failures` tells why each other node cannot."""
+
+    outcome: PreFilterOutcome
+    rows: Rows
+    failures: NodeFailures
+
+
+def survey(
+    profile: Profile, cluster: ClusterState, pod: PodInfo, cycle: CycleState, view: NodeView | None = None
+) -> Survey:
+    """Asks PreFilter and the filters about every node, wherever the pod is nominated; nobody else is asked.
+
+    `view`: a what-if in place of the cluster's nodes. Raises PluginFailedError.
+    """
+    attempt = _Attempt(profile, cluster, pod, cycle, np.random.default_rng(0), 0, 0, ())
+    if view is not None:
+        attempt.view, attempt.failures = view, NodeFailures(view, pod)
+    outcome = profile.run_pre_filter(cycle, pod, attempt.view)
+    if outcome.status.is_success:
+        attempt.failures.absent = outcome.absent
+        return Survey(outcome, attempt.filter(attempt.searched_rows(outcome)), attempt.failures)
+    if not outcome.status.is_rejection:
+        raise PluginFailedError(outcome.status)
+    attempt.failures.absent = outcome.status
+    return Survey(outcome, np.zeros(0, np.intp), attempt.failures)
+
+
 def _still_fits(profile: Profile, cluster: ClusterState, pod: PodInfo, decision: Decision) -> bool:
     """Whether the filters, from PreFilter on, still let the pod onto the chosen node."""
     row = cluster.nodes.row(decision.node)

@@ -13,6 +13,7 @@ COMMANDS = {
     "get": "pilotage.frontends.cli.get:get",
     "apply": "pilotage.frontends.cli.apply:apply",
     "delete": "pilotage.frontends.cli.delete:delete",
+    "explain": "pilotage.frontends.cli.explain:explain",
     "replay": "pilotage.frontends.replay.command:replay",
     "version": "pilotage.frontends.cli.version:version",
 }

@@ -25,7 +25,7 @@ def read_manifests(paths: tuple[str, ...]) -> list[tuple[str, Json]]:
         item
         for origin, text in _texts(paths)
         for document in _parse(origin, text)
-        for item in _objects(origin, document)
+        for item in objects_in(origin, document)
     ]
     if not found:
         raise click.ClickException(f"no objects found in {', '.join(paths)}")
@@ -60,12 +60,13 @@ def _parse(origin: str, text: str) -> list[Any]:
         raise click.ClickException(f"{origin}: {problem}") from None
 
 
-def _objects(origin: str, document: Any) -> Iterator[tuple[str, Json]]:
+def objects_in(origin: str, document: Any) -> Iterator[tuple[str, Json]]:
+    """(origin, object) of one document, Lists taken apart. Raises ClickException naming the fault."""
     if not isinstance(document, dict):
         raise click.ClickException(f"{origin}: an object was expected, found {document!r:.60}")
     if str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
-            yield from _objects(origin, item)
+            yield from objects_in(origin, item)
         return
     for field in ("apiVersion", "kind"):
         _check_text(origin, document, field, field, is_required=True)
