@@ -1,4 +1,4 @@
-"""The scheduler's own small HTTP server: /healthz /livez /readyz /metrics /debug/calls.
+"""The scheduler's own small HTTP server: /healthz /livez /readyz /metrics /debug/calls /debug/pods/NS/NAME.
 
 A bare ASGI application (tested without a socket), served by uvicorn. Reads only; knows no secrets.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 
 TEXT = "text/plain; charset=utf-8"
+_PODS = "/debug/pods/"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 Scope = Mapping[str, Any]
@@ -34,6 +35,7 @@ class Checks:
     ready: Mapping[str, Callable[[], str | None]]
     metrics: Callable[[], bytes]
     calls: Callable[[], bytes]
+    pod: Callable[[str, str], bytes | None] = lambda _namespace, _name: None  # None: there is no such pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,18 @@ class HealthApp:
                 return Page(200, self._checks.metrics(), PROMETHEUS)
             case "/debug/calls":
                 return Page(200, self._checks.calls(), "application/json")
-        return Page(404, b"not found: try /healthz /livez /readyz /metrics /debug/calls\n")
+        if path.startswith(_PODS):
+            return self._pod(path.removeprefix(_PODS))
+        return Page(
+            404, b"not found: try /healthz /livez /readyz /metrics /debug/calls /debug/pods/NAMESPACE/NAME\n"
+        )
+
+    def _pod(self, key: str) -> Page:
+        namespace, _, name = key.partition("/")
+        body = self._checks.pod(namespace, name)
+        if body is None:
+            return Page(404, f"the scheduler knows no pod {key}\n".encode())
+        return Page(200, body, "application/json")
 
 
 def _verdict(path: str, checks: Mapping[str, Callable[[], str | None]], is_verbose: bool) -> Page:

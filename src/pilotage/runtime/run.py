@@ -23,6 +23,7 @@ from pilotage.client.transport import Transport
 from pilotage.framework.profile import ProfileError
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
+from pilotage.runtime.debug_pods import pod_page
 from pilotage.runtime.health import Checks, HealthServer, HealthServerError
 from pilotage.runtime.metrics import Metrics, exposition
 from pilotage.runtime.plugins_loading import build_registry
@@ -190,6 +191,9 @@ def _health(scheduler: Scheduler, metrics: Metrics, options: RunOptions) -> Heal
         },
         metrics=lambda: exposition(registry),
         calls=lambda: msgspec.json.encode(list(_calls(scheduler))),
+        pod=lambda namespace, name: pod_page(
+            scheduler.engine, scheduler.calls.pending(scheduler.clock.time()), namespace, name
+        ),
     )
     return HealthServer(checks, options.health_host, options.health_port)
 

@@ -43,6 +43,7 @@ from pilotage.scheduling.queue_record import BackoffSettings, QueueProfile
 from pilotage.scheduling.statistics import EngineStatistics
 from pilotage.scheduling.stories import StoryEntry
 from pilotage.scheduling.transitions import Position
+from pilotage.scheduling.waiting import Waiting, waiting
 from pilotage.state.cluster import ClusterState
 
 _NODE_COMES = (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)
@@ -169,6 +170,13 @@ class Engine:
         """The plugins whose events may move a parked pod: who gates it, else who rejected it last."""
         record = self._state.queue.get(uid)
         return frozenset(record.waits_on) if record is not None else frozenset()
+
+    def waiting(self, uid: str) -> Waiting | None:
+        """Where the pod stands in the queue, and what it waits for; None when it is not there."""
+        record = self._state.queue.get(uid)
+        if record is None:
+            return None
+        return waiting(record, self._state.settings, self.profiles[record.profile].registrations())
 
     def story(self, uid: str) -> tuple[StoryEntry, ...]:
         """What happened to a pod, oldest first; empty for a pod that is gone."""

@@ -28,7 +28,7 @@ def ask_scheduler(address: str, namespace: str, name: str) -> dict[str, Any] | N
             page: dict[str, Any] = msgspec.json.decode(answer.read(), type=dict[str, Any])
             return page
     except urllib.error.HTTPError as problem:
-        if problem.code == _NOT_FOUND and b"pod" in problem.read():
+        if problem.code == _NOT_FOUND and b"knows no pod" in problem.read():
             return None
         raise click.ClickException(f"--scheduler {address}: it answered {problem.code} to {url}") from None
     except (OSError, ValueError) as problem:
