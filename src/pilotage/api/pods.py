@@ -28,10 +28,15 @@ class ContainerPort(View, frozen=True):
     protocol: str = "TCP"
 
 
+class ContainerRestartRule(View, frozen=True):
+    action: str = ""
+
+
 class Container(View, frozen=True):
     name: str = ""
     image: str = ""
     restart_policy: str | None = None
+    restart_policy_rules: list[ContainerRestartRule] | None = None
     resources: ResourceRequirements = ResourceRequirements()
     ports: list[ContainerPort] | None = None
 
@@ -127,7 +132,7 @@ class ImageVolumeSource(View, frozen=True):
 
 
 class Volume(View, frozen=True):
-    """Sources that scheduling reads; the raw cloud disks are kept for VolumeRestrictions."""
+    """Sources that scheduling reads; the raw disks are kept for VolumeRestrictions and NodeVolumeLimits."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
@@ -135,6 +140,9 @@ class Volume(View, frozen=True):
     image: ImageVolumeSource | None = None
     gce_persistent_disk: dict[str, object] | None = None
     aws_elastic_block_store: dict[str, object] | None = None
+    azure_disk: dict[str, object] | None = None
+    cinder: dict[str, object] | None = None
+    vsphere_volume: dict[str, object] | None = None
     iscsi: dict[str, object] | None = None
     rbd: dict[str, object] | None = None
 
@@ -157,6 +165,7 @@ class PodSpec(View, frozen=True):
     resources: ResourceRequirements | None = None
     overhead: ResourceList | None = None
     host_network: bool = False
+    host_users: bool | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None

@@ -18,6 +18,7 @@ from pilotage.plugins.dynamic_resources import DynamicResources
 from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from pilotage.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from pilotage.plugins.node_declared_features import NodeDeclaredFeatures
 from pilotage.plugins.node_name import NodeName
 from pilotage.plugins.node_ports import NodePorts
 from pilotage.plugins.node_resources_balanced_allocation import (
@@ -49,6 +50,7 @@ _BUILT_IN = (
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,
+    NodeDeclaredFeatures,
 )
 
 _WEIGHTS = {
@@ -70,7 +72,6 @@ NOT_BUILT_YET: tuple[str, ...] = (
     "NodeVolumeLimits",
     "VolumeBinding",
     "VolumeZone",
-    "NodeDeclaredFeatures",
     "GangScheduling",
     "TopologyPlacementGenerator",
     "PodGroupPodsCount",

@@ -18,6 +18,7 @@ from pilotage.api.nodes import Node, Taint
 from pilotage.api.pods import Toleration
 from pilotage.state.capacity import node_capacity
 from pilotage.state.columns import MAX_ALLOCATABLE, MAX_REQUEST, Amounts, Column
+from pilotage.state.features import FeatureSets
 from pilotage.state.images import ImageIndex
 from pilotage.state.labels import LabelColumns
 from pilotage.state.podinfo import PodInfo
@@ -44,6 +45,7 @@ class NodeTable:
         self._resources: list[str] = list(BASE_RESOURCES)
         self._column_of = {name: i for i, name in enumerate(BASE_RESOURCES)}
         self._taints = TaintSets()
+        self._features = FeatureSets()
         self._images = ImageIndex()
         self._ports = PortIndex()
         self._labels = LabelColumns()
@@ -57,6 +59,7 @@ class NodeTable:
         self._pod_count = Column(np.int64)
         self._allowed_pods = Column(np.int64)
         self._taint_set = Column(np.int32)
+        self._feature_set = Column(np.int32)
         self._revision = Column(np.int64)
 
     # Arrays
@@ -144,6 +147,10 @@ class NodeTable:
     def untolerated_counts(self, tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> Int64:
         return self._taints.untolerated_counts(tolerations, effects)
 
+    def declares(self, features: frozenset[str]) -> Bool:
+        has_all: Bool = self._features.holding(features)[self._feature_set.head(self.n_rows)]
+        return has_all
+
     def column(self, resource: str) -> int | None:
         return self._column_of.get(resource)
 
@@ -194,6 +201,7 @@ class NodeTable:
         self._nodes[row] = node
         self._set_capacity(row, node, defect)
         self._taint_set.data[row] = self._taints.intern(node.spec.taints or ())
+        self._feature_set.data[row] = self._features.intern(node.status.declared_features or ())
         self._unschedulable.data[row] = node.spec.unschedulable
         self._labels.set_row(row, node.metadata.labels or _NO_LABELS)
         self._images.set_row(row, node.status.images or ())
@@ -218,6 +226,7 @@ class NodeTable:
             self._defective,
             self._allowed_pods,
             self._taint_set,
+            self._feature_set,
         ):
             column.data[row] = 0
         self._live = None
@@ -250,6 +259,7 @@ class NodeTable:
         self._pod_count.grow(self.n_rows)
         self._allowed_pods.grow(self.n_rows)
         self._taint_set.grow(self.n_rows)
+        self._feature_set.grow(self.n_rows)
         self._revision.grow(self.n_rows)
 
     def _set_capacity(self, row: int, node: Node, defect: str) -> None:

@@ -129,6 +129,9 @@ class NodeOverlay:
     def taints_of(self, taint_set: int) -> tuple[Taint, ...]:
         return self._base.taints_of(taint_set)
 
+    def declares(self, features: frozenset[str]) -> Bool:
+        return self._base.declares(features)
+
     def untolerated_counts(self, tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> Int64:
         return self._base.untolerated_counts(tolerations, effects)
 

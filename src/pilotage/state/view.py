@@ -106,6 +106,9 @@ class NodeView(Protocol):
     def untolerated_counts(self, tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> Int64:
         """[taint sets] number of taints with one of `effects` that no toleration covers."""
 
+    def declares(self, features: frozenset[str]) -> Bool:
+        """[n_rows] nodes that declare all of these features in their status."""
+
     def column(self, resource: str) -> int | None:
         """Column of a resource name, None if no node and no pod ever named it."""
 
