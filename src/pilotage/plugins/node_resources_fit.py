@@ -99,10 +99,11 @@ class NodeResourcesFit(Plugin):
         return self._combine(of) if of else np.zeros(rows.size, np.int64)
 
     def _wishes(self, pod: PodInfo) -> Sequence[_Wish]:
-        names = sorted(filter(self._is_looked_at, pod.requests), key=_native_first)
+        names = sorted(filter(self.looks_at, pod.requests), key=_native_first)
         return [_Wish(name, pod.requests[name], _bit(index)) for index, name in enumerate(names)]
 
-    def _is_looked_at(self, resource: str) -> bool:
+    def looks_at(self, resource: str) -> bool:
+        """Whether a request for it counts, by kind and by the arguments."""
         if not is_extended(resource):
             return is_counted(resource)
         group = resource.partition("/")[0]

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from explainkit import changes, details, explained, on, rejection
+from pilotage.plugins import default_registry
+from pilotage.runtime.config import load_config
 from pilotage.testing import builders as b
 
 SPOT = {"key": "spot", "value": "a", "effect": "NoSchedule"}
@@ -75,6 +77,21 @@ def test_overcommitted_nodes_show_what_is_missing() -> None:
     found = explained([b.node("n1", cpu=4), on(b.pod("a", cpu="4500m"), "n1"), b.pod("p", cpu="100m")], "p")
     assert details(found) == {"n1": "needs 100m cpu, -500m free of 4000m"}
     assert found.what_ifs == []  # asking for nothing is no smaller request
+
+
+def test_ignored_resources_are_not_named() -> None:
+    registry = default_registry()
+    args = {"ignoredResources": ["example.com/gpu"]}
+    tree = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}],
+    }
+    settings = load_config(tree, registry).settings
+    pod = b.pod("p", cpu=5, resources={"example.com/gpu": 2})
+    found = explained([b.node("n1"), pod], "p", settings=settings, registry=registry)
+    assert details(found) == {"n1": "needs 5000m cpu, 4000m free of 4000m, too small even when empty"}
+    assert changes(found) == {("with 1000m less cpu (4000m instead of 5000m)",): ("n1",)}
 
 
 def test_the_number_of_pods() -> None:

@@ -14,6 +14,7 @@ COMMANDS = {
     "apply": "pilotage.frontends.cli.apply:apply",
     "delete": "pilotage.frontends.cli.delete:delete",
     "explain": "pilotage.frontends.cli.explain:explain",
+    "diff": "pilotage.frontends.cli.diff:diff",
     "replay": "pilotage.frontends.replay.command:replay",
     "version": "pilotage.frontends.cli.version:version",
 }

@@ -114,18 +114,28 @@ def rejecting_plugins(look: Look) -> Iterator[tuple[int, str]]:
 
 
 def _worth_telling(helpful: Sequence[_Tried]) -> list[_Tried]:
-    """Without those which another one beats: the same nodes by less."""
+    """Without those which another one beats: the same nodes by less.
+
+    Those for most nodes first; several for the same plugins stay together, the smallest first.
+    """
     kept: list[_Tried] = []
     for tried in helpful:
         nodes = tuple(tried.rows.tolist())
         if all(tuple(other.rows.tolist()) != nodes or not _is_like(other, tried) for other in kept):
             kept.append(tried)
-    return sorted(kept, key=lambda tried: -tried.rows.size)
+    most: dict[frozenset[str], int] = {}
+    for tried in kept:
+        most[_plugins(tried)] = max(most.get(_plugins(tried), 0), int(tried.rows.size))
+    return sorted(kept, key=lambda tried: (-most[_plugins(tried)], sorted(_plugins(tried))))
 
 
 def _is_like(one: _Tried, other: _Tried) -> bool:
     """Changes to the same plugins: the one that was found first is the smaller one."""
-    return {c.plugin for c in one.changes} == {c.plugin for c in other.changes}
+    return _plugins(one) == _plugins(other)
+
+
+def _plugins(tried: _Tried) -> frozenset[str]:
+    return frozenset(change.plugin for change in tried.changes)
 
 
 def _what_if(tried: _Tried) -> WhatIf:

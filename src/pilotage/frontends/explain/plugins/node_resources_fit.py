@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from pilotage.framework.status import Status
-from pilotage.frontends.explain.amounts import amount, number_of
+from pilotage.frontends.explain.amounts import amount, amounts, number_of
 from pilotage.frontends.explain.look import Look
 from pilotage.frontends.explain.model import Detail
 from pilotage.frontends.explain.plugins.base import PluginExplanation
 from pilotage.frontends.explain.scenario import Change, Scenario, amended
+from pilotage.plugins.node_resources_fit import NodeResourcesFit as FitPlugin
 from pilotage.state.overlay import NodeOverlay
 from pilotage.state.resources import is_counted
 from pilotage.state.view import Int64, NodeView, Rows
@@ -57,8 +58,7 @@ class NodeResourcesFit(PluginExplanation):
         if is_full.any():
             weight = int(is_full.sum())
             yield Change("with room for one more pod (allocatable pods)", NAME, _WithSlots(look.view), weight)
-        resources = sorted(filter(is_counted, look.pod.requests))
-        yield from _reductions(look, resources, rows)
+        yield from _reductions(look, _looked_at(look), rows)
 
     def score(self, look: Look, row: int) -> str:
         """The scoring amounts, which count 100m and 200Mi for containers that ask for nothing."""
@@ -72,11 +72,17 @@ class NodeResourcesFit(PluginExplanation):
         return f"{', '.join(parts)} (containers without requests count as 100m, 200Mi)"
 
 
+def _looked_at(look: Look) -> list[str]:
+    """Resources that the pod asks for and that the plugin's arguments do not leave out."""
+    plugin = look.profile.plugins.get(NAME)
+    looks_at = plugin.looks_at if isinstance(plugin, FitPlugin) else is_counted
+    return sorted(filter(looks_at, look.pod.requests))
+
+
 def _balance(look: Look, view: NodeView, row: int) -> Iterable[dict[str, Any]]:
     """Each resource of which too little is free."""
-    for resource, needs in sorted(look.pod.requests.items()):
-        if not is_counted(resource):
-            continue
+    for resource in _looked_at(look):
+        needs = look.pod.requests[resource]
         column = view.column(resource)
         offered = 0 if column is None else int(view.allocatable[row, column])
         used = 0 if column is None else int(view.requested[row, column])
@@ -92,7 +98,7 @@ def _balance(look: Look, view: NodeView, row: int) -> Iterable[dict[str, Any]]:
 
 def _part(entry: dict[str, Any]) -> str:
     resource = entry["resource"]
-    needs, free, of = (amount(resource, entry[key]) for key in ("needs", "free", "of"))
+    needs, free, of = amounts(resource, [entry[key] for key in ("needs", "free", "of")])
     if not entry["of"]:
         return f"needs {needs} {resource}, the node has none"
     too_small = ", too small even when empty" if entry["needs"] > entry["of"] else ""
@@ -101,12 +107,13 @@ def _part(entry: dict[str, Any]) -> str:
 
 def _range(resource: str, entries: Sequence[dict[str, Any]]) -> str:
     if resource == "pods":
-        used, allowed = (_span(resource, [e[key] for e in entries]) for key in ("used", "of"))
-        return f"{used} pod{'' if used == '1' else 's'} on it, {allowed} allowed"
+        return _pods_range(entries)
     if len({(e["free"], e["of"]) for e in entries}) == 1:
         return _part(entries[0])
-    needs = amount(resource, entries[0]["needs"])
-    free, of = (_span(resource, [e[key] for e in entries]) for key in ("free", "of"))
+    lowest, highest = min(e["free"] for e in entries), max(e["free"] for e in entries)
+    smallest, largest = min(e["of"] for e in entries), max(e["of"] for e in entries)
+    texts = amounts(resource, [entries[0]["needs"], lowest, highest, smallest, largest])
+    needs, free, of = texts[0], _span(*texts[1:3]), _span(*texts[3:])
     if not any(e["of"] for e in entries):
         return f"needs {needs} {resource}, the nodes have none"
     too_small = all(e["needs"] > e["of"] for e in entries)
@@ -115,9 +122,16 @@ def _range(resource: str, entries: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _span(resource: str, numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return amount(resource, low) if low == high else f"{amount(resource, low)} to {amount(resource, high)}"
+def _pods_range(entries: Sequence[dict[str, Any]]) -> str:
+    used, allowed = ([entry[key] for entry in entries] for key in ("used", "of"))
+    limit = _span(str(min(allowed)), str(max(allowed)))
+    if set(used) == {1}:
+        return f"1 pod on it, {limit} allowed"
+    return f"{_span(str(min(used)), str(max(used)))} pods on it, {limit} allowed"
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
 
 
 # What-ifs
