@@ -6,6 +6,7 @@ from msgspec import field
 
 from pilotage.api.meta import KubeObject, LabelSelector, View
 from pilotage.api.pods import NodeSelector, ResourceList, ResourceRequirements
+from pilotage.api.quantity import RawQuantity
 
 
 class Namespace(KubeObject, frozen=True):
@@ -60,6 +61,7 @@ class ClaimSpec(View, frozen=True):
     storage_class_name: str | None = None
     volume_name: str = ""
     volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
     access_modes: list[str] | None = None
     selector: LabelSelector | None = None
     resources: ResourceRequirements = ResourceRequirements()
@@ -84,13 +86,28 @@ class VolumeNodeAffinity(View, frozen=True):
     required: NodeSelector | None = None
 
 
+class CSIVolumeSource(View, frozen=True):
+    driver: str = ""
+    volume_handle: str = ""
+
+
 class VolumeSpec(View, frozen=True):
+    """The in-tree sources are those that a CSI driver serves by now; NodeVolumeLimits counts them."""
+
     capacity: ResourceList | None = None
     access_modes: list[str] | None = None
     storage_class_name: str = ""
     volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    persistent_volume_reclaim_policy: str = "Retain"
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
+    csi: CSIVolumeSource | None = None
+    gce_persistent_disk: dict[str, object] | None = None
+    aws_elastic_block_store: dict[str, object] | None = None
+    azure_disk: dict[str, object] | None = None
+    cinder: dict[str, object] | None = None
+    vsphere_volume: dict[str, object] | None = None
 
 
 class VolumeStatus(View, frozen=True):
@@ -102,15 +119,31 @@ class PersistentVolume(KubeObject, frozen=True):
     status: VolumeStatus = VolumeStatus()
 
 
+class TopologyExpression(View, frozen=True):
+    key: str = ""
+    values: list[str] = []
+
+
+class TopologyTerm(View, frozen=True):
+    match_label_expressions: list[TopologyExpression] | None = None
+
+
 class StorageClass(KubeObject, frozen=True):
     provisioner: str = ""
     volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologyTerm] | None = None
+    reclaim_policy: str | None = None
+
+
+class CSINodeAllocatable(View, frozen=True):
+    count: int | None = None
 
 
 class CSINodeDriver(View, frozen=True):
     name: str = ""
     node_id: str = field(default="", name="nodeID")
     topology_keys: list[str] | None = None
+    allocatable: CSINodeAllocatable | None = None
 
 
 class CSINodeSpec(View, frozen=True):
@@ -119,3 +152,40 @@ class CSINodeSpec(View, frozen=True):
 
 class CSINode(KubeObject, frozen=True):
     spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(View, frozen=True):
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSIDriver(KubeObject, frozen=True):
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(KubeObject, frozen=True):
+    """Namespaced, but its namespace means nothing to scheduling."""
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: RawQuantity | None = None
+    maximum_volume_size: RawQuantity | None = None
+
+
+class AttachmentSource(View, frozen=True):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(View, frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachmentStatus(View, frozen=True):
+    attached: bool = False
+
+
+class VolumeAttachment(KubeObject, frozen=True):
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

@@ -8,7 +8,7 @@ result comes back as an event. A plugin that raises fails that pod's attempt, ne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -241,11 +241,28 @@ class PermitPlugin(Protocol):
     ) -> PermitResult | Status | Awaitable[PermitResult | Status]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class AwaitObjects:
+    """PreBind's answer where somebody else has to act: `calls` are written, then objects are waited for.
+
+    `check` looks at the cluster: None goes on waiting, a Status ends the plugin's PreBind. It is asked at
+    once, when a call ends, and when one of the objects changes that `watched` names (resource and
+    `namespace/name` or name; asked again after each look). Its argument tells whether all calls have ended
+    well; one that fails ends PreBind with an error. After `timeout` seconds `timed_out` does.
+    """
+
+    calls: tuple[Call, ...]
+    watched: Callable[[], Iterable[tuple[str, str]]]
+    check: Callable[[bool], Status | None]
+    timeout: float
+    timed_out: Callable[[], Status]
+
+
 @runtime_checkable
 class PreBindPlugin(Protocol):
     """`pre_bind_pre_flight` is optional: Skip there skips this plugin's PreBind."""
 
-    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> MaybeAsync: ...
+    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> MaybeAsync | AwaitObjects: ...
 
 
 @runtime_checkable

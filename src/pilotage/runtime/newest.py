@@ -9,9 +9,12 @@ from __future__ import annotations
 from pilotage.api.meta import KubeObject
 from pilotage.calls.slots import is_newer
 
+WRITTEN = frozenset({"pods", "persistentvolumes", "persistentvolumeclaims"})
+"""Kinds whose objects calls change and decisions read."""
+
 
 class NewestObjects:
-    def __init__(self, resources: frozenset[str] = frozenset({"pods"})) -> None:
+    def __init__(self, resources: frozenset[str] = WRITTEN) -> None:
         self._resources = resources
         # UID -> newest version seen, without pending changes, for objects not deleted.
         self._known: dict[str, KubeObject] = {}

@@ -25,6 +25,7 @@ from pilotage.state.nominations import Nominations
 from pilotage.state.objects import ObjectChange, ObjectStore, is_repeat
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.terms import TermIndex
+from pilotage.state.volumes import Volumes
 
 NAMESPACES = "namespaces"
 _NO_LABELS: Mapping[str, str] = {}
@@ -56,6 +57,7 @@ class ClusterState:
         self.terms = TermIndex()
         self.nominations = Nominations()
         self.objects = ObjectStore()
+        self.volumes = Volumes(self.objects)
         # UID -> newest state from the informer. Terminal pods are not kept.
         self._pods: dict[str, PodInfo] = {}
         self._uid_of: dict[str, str] = {}
@@ -63,6 +65,8 @@ class ClusterState:
         self._node_of: dict[str, str] = {}
         # UIDs counted because of our own decision, not yet shown by the informer.
         self._assumed: set[str] = set()
+        # Pods (UIDs) that are leaving though no informer shows it yet: their eviction was accepted.
+        self.evicted: set[str] = set()
         # Pods counted on nodes that are not known: node name -> UID -> pod.
         self._orphans: dict[str, dict[str, PodInfo]] = {}
 
@@ -140,6 +144,7 @@ class ClusterState:
     def delete_pod(self, uid: str) -> tuple[PodChange, ...]:
         """Forgets the pod in every role: counted, assumed, nominated. Nothing when unknown."""
         known = self._pods.pop(uid, None)
+        self.evicted.discard(uid)
         was_assumed = uid in self._assumed
         before = self._node_of.get(uid, "")
         counted = self._uncount(uid)
@@ -203,13 +208,18 @@ class ClusterState:
             return
         row = self.nodes.row(node_name)
         if row is None:
+            before = self._orphans[node_name][info.uid]
             self._orphans[node_name][info.uid] = info
-            return
-        before = self.nodes.replace_pod(row, info)
-        self.terms.pod_replaced(row, before, info)
+        else:
+            before = self.nodes.replace_pod(row, info)
+            self.terms.pod_replaced(row, before, info)
+        if before.claims != info.claims:
+            self.volumes.pod_uncounted(before)
+            self.volumes.pod_counted(info)
 
     def _count(self, info: PodInfo, node_name: str) -> None:
         self._node_of[info.uid] = node_name
+        self.volumes.pod_counted(info)
         row = self.nodes.row(node_name)
         if row is None:
             self._orphans.setdefault(node_name, {})[info.uid] = info
@@ -225,11 +235,12 @@ class ClusterState:
         if row is not None:
             info = self.nodes.remove_pod(row, uid)
             self.terms.pod_removed(row, info)
-            return info
-        waiting = self._orphans[node_name]
-        info = waiting.pop(uid)
-        if not waiting:
-            del self._orphans[node_name]
+        else:
+            waiting = self._orphans[node_name]
+            info = waiting.pop(uid)
+            if not waiting:
+                del self._orphans[node_name]
+        self.volumes.pod_uncounted(info)
         return info
 
     # Other objects
@@ -273,3 +284,6 @@ class ClusterState:
         check_cluster(self.nodes, self._pods, self._node_of, self._assumed, self._orphans)
         self.nominations.check_invariants()
         self.terms.check_invariants()
+        waiting = [info for pods in self._orphans.values() for info in pods.values()]
+        on_rows = [info for row in self.nodes.live_rows for info in self.nodes.pods(int(row))]
+        self.volumes.check_invariants((*on_rows, *waiting))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from copy import copy
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,13 @@ from pilotage.state.view import HostPort
 
 _NO_LABELS: Mapping[str, str] = {}
 _ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class ClaimUse(NamedTuple):
+    """A PersistentVolumeClaim of the pod's namespace. `is_generated`: made for the pod's ephemeral volume."""
+
+    name: str
+    is_generated: bool = False
 
 
 class PodInfo:
@@ -125,6 +133,11 @@ class PodInfo:
         return tuple(found)
 
     @lazy
+    def claims(self) -> tuple[ClaimUse, ...]:
+        """The claims of its volumes in their order; an ephemeral volume's is named after pod and volume."""
+        return tuple(_claims(self.pod))
+
+    @lazy
     def images(self) -> tuple[str, ...]:
         """Image names as nodes report them (a tag always), one entry per use."""
         spec = self.pod.spec
@@ -161,6 +174,14 @@ def _epoch_seconds(text: str | None) -> float | None:
 def _is_scheduling_volume(volume: object) -> bool:
     fields = msgspec.structs.asdict(volume)  # type: ignore[arg-type]  # any Struct is fine
     return any(value is not None for name, value in fields.items() if name != "name")
+
+
+def _claims(pod: Pod) -> Iterator[ClaimUse]:
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield ClaimUse(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            yield ClaimUse(f"{pod.metadata.name}-{volume.name}", True)
 
 
 def _host_ports(pod: Pod) -> Iterator[HostPort]:
