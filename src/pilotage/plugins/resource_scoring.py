@@ -86,7 +86,7 @@ def _weighted_mean(of: Sequence[Load], score: Callable[[Load, Int64, Int64], Int
 
 def requested_to_capacity_ratio(shape: Sequence[ShapePoint]) -> Combine:
     """Score by utilisation through the points of `shape`, flat outside; rounded mean of what is above 0."""
-    scores = np.array([_interpolated(shape, u) for u in range(MAX_UTILIZATION + 1)], np.int64)
+    scores = shape_scores(shape)
 
     def combine(of: Sequence[Load]) -> Int64:
         total: Int64 | int = 0
@@ -103,6 +103,11 @@ def requested_to_capacity_ratio(shape: Sequence[ShapePoint]) -> Combine:
         return mean
 
     return combine
+
+
+def shape_scores(shape: Sequence[ShapePoint]) -> Int64:
+    """[101] scores up to 100 by utilisation in percent."""
+    return np.array([_interpolated(shape, u) for u in range(MAX_UTILIZATION + 1)], np.int64)
 
 
 def _interpolated(shape: Sequence[ShapePoint], utilization: int) -> int:
