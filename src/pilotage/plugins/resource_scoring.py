@@ -23,13 +23,13 @@ _SHAPE_FACTOR = 10  # shape scores are 0..10
 
 
 class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    name: str
+    name: str = ""
     weight: int = 1
 
 
 class ShapePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    utilization: int
-    score: int
+    utilization: int = 0
+    score: int = 0
 
 
 DEFAULT_RESOURCES = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,11 +31,16 @@ class KnownPlugins:
     points: Callable[[str], frozenset[str]]
     defaults: Sequence[PluginRef]
     guards: frozenset[str] = frozenset()  # defaults that only their own name disables
-    silent: Mapping[str, frozenset[str]] = field(default_factory=dict)  # may be named there, to no effect
+    upstream: Mapping[str, frozenset[str]] = field(default_factory=dict)  # points of kube-scheduler's plugins
+    removed: Mapping[str, str] = field(default_factory=dict)  # names that were known once -> what to do
 
-    def accepted(self, name: str) -> frozenset[str]:
-        """Points at which a built plugin may be listed."""
-        return self.points(name) | self.silent.get(name, frozenset())
+    def accepts(self, name: str, point: str) -> bool:
+        """Whether the plugin may be listed there: where kube-scheduler's acts, though ours may not."""
+        if point == "multiPoint":
+            return True
+        if name in self.upstream:
+            return point in self.upstream[name]
+        return name not in self.names or point in self.points(name)
 
 
 @dataclass(slots=True)
@@ -108,34 +113,28 @@ def _check_set(own: PluginSetFile, point: str, known: KnownPlugins, path: str, f
         where = f"{path}.enabled[{index}]"
         if entry.name in seen:
             found.problems.append(Problem(f"{where}.name", entry.name, f"enabled twice at {point}"))
-        elif not _is_missing(entry, known, f"{where}.name", found):
+        else:
             found.problems += _entry_problems(entry, point, known, where)
+            if entry.name in known.missing:
+                found.warnings.append(f'{where}.name: plugin "{entry.name}" is not built yet and is left out')
         seen.add(entry.name)
     for index, entry in enumerate(own.disabled or ()):
         if entry.name not in known.names | known.missing | {ALL}:
             found.warnings.append(f'{path}.disabled[{index}].name: no plugin is named "{entry.name}"')
 
 
-def _is_missing(entry: PluginEntry, known: KnownPlugins, where: str, found: Expansion) -> bool:
-    if entry.name not in known.missing or entry.name in known.names:
-        return False
-    found.warnings.append(f'{where}: plugin "{entry.name}" is not built yet and is left out')
-    return True
-
-
-def _entry_problems(entry: PluginEntry, point: str, known: KnownPlugins, where: str) -> list[Problem]:
-    problems: list[Problem] = []
-    if entry.name not in known.names:
+def _entry_problems(entry: PluginEntry, point: str, known: KnownPlugins, where: str) -> Iterator[Problem]:
+    if entry.name in known.removed:
+        yield Problem(f"{where}.name", entry.name, known.removed[entry.name])
+    elif not entry.name:
+        yield Problem(f"{where}.name", entry.name, "a plugin needs a name")
+    elif entry.name not in known.names | known.missing:
         names = ", ".join(sorted(known.names))
-        reason = f"unknown plugin; known ones are: {names}" if entry.name else "a plugin needs a name"
-        problems.append(Problem(f"{where}.name", entry.name, reason))
-    elif point in EXTENSION_POINTS and point not in known.accepted(entry.name):
-        problems.append(Problem(f"{where}.name", entry.name, f"does not implement {point}"))
-    elif point.startswith("placement"):
-        problems.append(Problem(f"{where}.name", entry.name, f"{point} is not supported yet"))
+        yield Problem(f"{where}.name", entry.name, f"unknown plugin; known ones are: {names}")
+    elif not known.accepts(entry.name, point):
+        yield Problem(f"{where}.name", entry.name, f"does not implement {point}")
     if (entry.weight or 0) < 0:
-        problems.append(Problem(f"{where}.weight", entry.weight, "must not be negative"))
-    return problems
+        yield Problem(f"{where}.weight", entry.weight, "must not be negative")
 
 
 def _check_counts(found: Expansion, path: str) -> None:

@@ -5,12 +5,16 @@ None means "not given"; defaults and rules are applied elsewhere. Unknown fields
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
+
+
+Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -32,12 +36,12 @@ class ClientConnectionFile(Strict, frozen=True):
     accept_content_types: str | None = None
     content_type: str | None = None
     qps: float | None = None
-    burst: int | None = None
+    burst: Int32 | None = None
 
 
 class PluginEntry(Strict, frozen=True):
     name: str = ""
-    weight: int | None = None
+    weight: Int32 | None = None
 
 
 class PluginSetFile(Strict, frozen=True):
@@ -70,7 +74,7 @@ class PluginConfigEntry(Strict, frozen=True):
 
 class ProfileFile(Strict, frozen=True):
     scheduler_name: str | None = None
-    percentage_of_nodes_to_score: int | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
     plugins: PluginsFile | None = None
     plugin_config: list[PluginConfigEntry] | None = None
 
@@ -96,7 +100,7 @@ class ExtenderFile(Strict, frozen=True):
     filter_verb: str | None = None
     preempt_verb: str | None = None
     prioritize_verb: str | None = None
-    weight: int | None = None
+    weight: Int64 | None = None
     bind_verb: str | None = None
     enable_https: bool | None = msgspec.field(default=None, name="enableHTTPS")
     tls_config: ExtenderTLS | None = None
@@ -109,14 +113,14 @@ class ExtenderFile(Strict, frozen=True):
 class ConfigurationFile(Strict, frozen=True):
     api_version: str = ""
     kind: str = ""
-    parallelism: int | None = None
+    parallelism: Int32 | None = None
     leader_election: LeaderElectionFile | None = None
     client_connection: ClientConnectionFile | None = None
     enable_profiling: bool | None = None
     enable_contention_profiling: bool | None = None
-    percentage_of_nodes_to_score: int | None = None
-    pod_initial_backoff_seconds: int | None = None
-    pod_max_backoff_seconds: int | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    pod_initial_backoff_seconds: Int64 | None = None
+    pod_max_backoff_seconds: Int64 | None = None
     profiles: list[ProfileFile] | None = None
     extenders: list[ExtenderFile] | None = None
     delay_cache_until_active: bool | None = None

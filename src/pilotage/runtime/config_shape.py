@@ -28,6 +28,13 @@ def read_shape(tree: Any, kind: type[T], path: str = "") -> T:
         raise ConfigError([_as_problem(str(error), tree, path)]) from None
 
 
+def without_nulls(tree: Any) -> Any:
+    """The tree without fields that are null: they are not given."""
+    if isinstance(tree, Mapping):
+        return {name: without_nulls(value) for name, value in tree.items() if value is not None}
+    return [without_nulls(item) for item in tree] if isinstance(tree, list | tuple) else tree
+
+
 def unknown_fields(tree: Any, kind: Any, path: str = "") -> Iterator[Problem]:
     """Fields of `tree`, at any depth, that the structs of `kind` do not have."""
     for option in _options(kind):

@@ -11,7 +11,6 @@ from pilotage.runtime.config_model import (
     KIND,
     ClientConnectionFile,
     ConfigurationFile,
-    ExtenderFile,
     LeaderElectionFile,
 )
 from pilotage.runtime.durations import parse_duration
@@ -130,31 +129,6 @@ def _election_problems(found: LeaderElection) -> Iterator[Problem]:
         yield Problem(f"{where}.renewDeadline", found.renew_deadline, reason)
     if found.resource_lock != "leases":
         yield Problem(f"{where}.resourceLock", found.resource_lock, "must be leases")
-
-
-def extender_problems(extenders: list[ExtenderFile] | None) -> Iterator[Problem]:
-    """HTTP extenders are not built yet: one that may not be ignored would change decisions silently."""
-    binders = 0
-    for index, extender in enumerate(extenders or ()):
-        where = f"extenders[{index}]"
-        if not extender.url_prefix:
-            yield Problem(f"{where}.urlPrefix", None, "must not be empty")
-        if extender.prioritize_verb and (extender.weight or 0) <= 0:
-            yield Problem(f"{where}.weight", extender.weight, "must be more than 0 with prioritizeVerb")
-        if extender.http_timeout is not None:
-            yield from _duration_problems(f"{where}.httpTimeout", extender.http_timeout)
-        binders += bool(extender.bind_verb)
-        if not extender.ignorable:
-            yield Problem(where, extender.url_prefix, "HTTP extenders are not supported yet (set ignorable)")
-    if binders > 1:
-        yield Problem("extenders", None, f"only one may have a bindVerb, found {binders}")
-
-
-def _duration_problems(field: str, text: str) -> Iterator[Problem]:
-    try:
-        parse_duration(text)
-    except ValueError as error:
-        yield Problem(field, text, str(error))
 
 
 def _default(value: int | None, default: int) -> int:

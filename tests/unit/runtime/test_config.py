@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.framework.plugin import Plugin
 from pilotage.framework.registry import Registry
-from pilotage.framework.settings import PluginRef
+from pilotage.framework.settings import ExtenderTls, PluginRef
 from pilotage.plugins import default_registry
 from pilotage.runtime.config import ConfigError, default_settings, load_config, load_settings
 
@@ -252,14 +252,14 @@ def test_broken_plugin_lists() -> None:
 
 def test_plugins_not_built_yet_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     tree = profile(
-        {"reserve": enabled("VolumeBinding"), "filter": enabled(disabled=("VolumeZone", "Nope"))},
-        pluginConfig=[{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 3}}],
+        {"permit": enabled("GangScheduling"), "filter": enabled(disabled=("VolumeZone", "Nope"))},
+        pluginConfig=[{"name": "GangScheduling", "args": {"some": 3}}],
     )
     with caplog.at_level(logging.WARNING):
-        assert load_settings(tree).profiles[0].points["reserve"] == ()
+        assert load_settings(tree).profiles[0].points["permit"] == ()
     assert len(caplog.messages) == 3
-    assert 'plugin "VolumeBinding" is not built yet and is left out' in caplog.text
-    assert 'plugin "VolumeBinding" is not built yet; its args are not used' in caplog.text
+    assert 'plugin "GangScheduling" is not built yet and is left out' in caplog.text
+    assert 'plugin "GangScheduling" is not built yet; its args are not used' in caplog.text
     assert 'no plugin is named "Nope"' in caplog.text
 
 
@@ -293,7 +293,8 @@ ARGS = "profiles[0].pluginConfig[0].args"
         ("InterPodAffinity", {"hardPodAffinityWeight": "1"}, "hardPodAffinityWeight"),
         ("InterPodAffinity", {"kind": "NodeAffinityArgs"}, "kind"),
         ("InterPodAffinity", {"apiVersion": "v1"}, "apiVersion"),
-        ("NodeName", {"some": 1}, "some"),
+        ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds"),
+        ("DynamicResources", {"filterTimeout": "-1s"}, "filterTimeout"),
         ("DefaultPreemption", {"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage"),
         ("DefaultPreemption", {"minCandidateNodesAbsolute": -1}, "minCandidateNodesAbsolute"),
         (
@@ -312,7 +313,7 @@ ARGS = "profiles[0].pluginConfig[0].args"
             {"scoringStrategy": {"type": "RequestedToCapacityRatio"}},
             "scoringStrategy.requestedToCapacityRatio.shape",
         ),
-        ("NodeResourcesFit", {"ignoredResources": ["cpu"]}, "ignoredResources[0]"),
+        ("NodeResourcesFit", {"ignoredResources": ["a b"]}, "ignoredResources[0]"),
         ("NodeResourcesFit", {"ignoredResourceGroups": ["a.b/c"]}, "ignoredResourceGroups[0]"),
         (
             "NodeResourcesBalancedAllocation",
@@ -347,13 +348,18 @@ def test_broken_args(name: str, args: dict[str, Any], field: str) -> None:
     assert set(refused(profile(pluginConfig=[{"name": name, "args": args}]))) == {f"{ARGS}.{field}"}
 
 
-def test_args_of_unknown_and_repeated_plugins() -> None:
-    entries = [{"name": "Nope"}, {"name": "NodeAffinity"}, {"name": "NodeAffinity"}, {}]
-    assert refused(profile(pluginConfig=entries)) == {
-        "profiles[0].pluginConfig[0].name": "unknown plugin",
-        "profiles[0].pluginConfig[2].name": "has args twice",
-        "profiles[0].pluginConfig[3].name": "a plugin needs a name",
-    }
+def test_args_are_given_once() -> None:
+    entries = [{"name": "NodeAffinity"}, {"name": "NodeAffinity"}]
+    assert refused(profile(pluginConfig=entries)) == {"profiles[0].pluginConfig[1].name": "has args twice"}
+
+
+def test_args_that_nobody_reads_are_told() -> None:
+    """kube-scheduler takes them for those of a plugin that is not enabled."""
+    loaded = load_config(profile(pluginConfig=[{"name": "Nope"}, {"name": "NodeName", "args": {"some": 1}}]))
+    assert loaded.warnings == (
+        'profiles[0].pluginConfig[0]: plugin "Nope" is not known; its args are not used',
+        'profiles[0].pluginConfig[1]: plugin "NodeName" takes no args; its args are not used',
+    )
 
 
 def test_args_of_foreign_plugins_are_handed_over_as_they_are() -> None:
@@ -363,11 +369,35 @@ def test_args_of_foreign_plugins_are_handed_over_as_they_are() -> None:
     assert load_settings(tree, extra).profiles[0].args["Extra"] == {"any": [1]}
 
 
-def test_extenders_are_refused_unless_ignorable() -> None:
-    found = refused(config(extenders=[{"urlPrefix": "http://x", "filterVerb": "f"}]))
-    assert "not supported yet" in found["extenders[0]"]
-    loaded = load_config(config(extenders=[{"urlPrefix": "http://x", "ignorable": True}]))
-    assert "ignored" in loaded.warnings[0]
+def test_extenders() -> None:
+    managed = [{"name": "example.com/fpga", "ignoredByScheduler": True}, {"name": "example.com/gpu"}]
+    settings = load_settings(
+        config(
+            extenders=[
+                {"urlPrefix": "http://x", "filterVerb": "f", "managedResources": managed},
+                {
+                    "urlPrefix": "https://y",
+                    "enableHTTPS": True,
+                    "httpTimeout": "300ms",
+                    "tlsConfig": {"caData": "UEVN", "serverName": "y"},
+                },
+            ]
+        )
+    )
+    first, second = settings.extenders
+    assert (first.filter_verb, first.http_timeout, first.ignorable) == ("f", 5.0, False)
+    assert [one.name for one in first.managed_resources] == ["example.com/fpga", "example.com/gpu"]
+    assert (second.http_timeout, second.tls) == (0.3, ExtenderTls(server_name="y", ca_data=b"PEM"))
+    assert settings.profiles[0].args["NodeResourcesFit"].ignored_resources == ("example.com/fpga",)
+
+
+def test_gates_change_rules_and_points() -> None:
+    shape = {"shape": [{"utilization": 0, "score": 0}]}
+    tree = profile(pluginConfig=[{"name": "VolumeBinding", "args": shape}])
+    assert refused(tree) == {f"{ARGS}.shape": "needs the feature gate StorageCapacityScoring"}
+    settings = load_settings(tree, gates={"StorageCapacityScoring": True})
+    assert settings.gates["StorageCapacityScoring"] is True
+    assert default_settings().gates["StorageCapacityScoring"] is False
 
 
 def test_yaml_of_kube_scheduler_with_every_field_is_accepted() -> None:
