@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import msgspec
 import pytest
 
 from explainkit import changes, details, explained, on, rejection
@@ -268,6 +269,13 @@ def test_the_document_has_every_node() -> None:
         "nodes": ["n4", "n5"],
     }
     assert document(explained(g1(), "web"), None, only=("n6",))["nodes"]["list"][0]["node"] == "n6"
+
+
+def test_the_document_is_plain_json() -> None:
+    trees = [b.priority_class(100), *g1(), b.pod("vip", cpu=4, priority=100, affinity={})]
+    for name in ("web", "fill-4", "vip"):
+        tree = document(explained(trees, name, closely=("n1", "n6")), {"queue": "active"})
+        assert msgspec.json.decode(msgspec.json.encode(tree)) == tree
 
 
 def test_the_queue_of_a_running_scheduler_is_shown() -> None:

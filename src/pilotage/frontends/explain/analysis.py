@@ -151,7 +151,7 @@ def _candidates(look: Look, decision: Decision) -> list[Candidate]:
     scores = _scores(look)
     if scores is None:
         return [Candidate(look.view.name(row), {}, 0, False) for row in rows.tolist()]
-    best, chosen = scores.totals.max(), decision.row
+    best, chosen = int(scores.totals.max()), decision.row
     is_nominated = decision.is_scheduled and decision.rows.size < rows.size
     order = np.argsort(-scores.totals, kind="stable").tolist()
     found = []

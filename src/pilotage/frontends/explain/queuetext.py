@@ -10,8 +10,8 @@ from pilotage.frontends.explain.amounts import number_of
 _STORY_LINES = 8
 
 
-def queue_rows(queue: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
-    """Nothing when no scheduler was asked."""
+def queue_rows(queue: Mapping[str, Any] | None, known: str = "") -> Iterable[tuple[str, str]]:
+    """Nothing when no scheduler was asked. `known`: a text that is on the page already."""
     if queue is None:
         return
     yield "queue", _position(queue)
@@ -20,7 +20,11 @@ def queue_rows(queue: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
         yield "waits on", ", ".join(waits_on)
     story = queue.get("story") or ()
     for index, entry in enumerate(story[-_STORY_LINES:]):
-        yield ("story" if index == 0 else ""), f"{entry['time']} {entry['text']}"
+        yield ("story" if index == 0 else ""), f"{entry['time']} {_short(entry['text'], known)}"
+
+
+def _short(text: str, known: str) -> str:
+    return text.replace(known, "as its condition says") if known else text
 
 
 def _position(queue: Mapping[str, Any]) -> str:

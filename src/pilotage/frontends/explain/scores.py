@@ -34,12 +34,19 @@ def score_lines(
         return []
     if not candidates[0].scores:
         return [f"{candidate.node} can take it; nothing is scored" for candidate in candidates]
-    shown = candidates if is_complete else candidates[:_SHOWN]
+    shown = candidates if is_complete else _first(candidates, explanation.pod.node)
     found = [heading(f"Scores ({number_of(len(explanation.candidates), 'node')} can take it; weighted)")]
     found += _table(shown)
     if len(candidates) > len(shown):
         found.append(f"  {len(candidates) - len(shown):,} more, none of them better (--all)")
-    return found + (_details(shown, columns) if nodes else _details(shown[:1], columns))
+    own = explanation.pod.node
+    detailed = shown if nodes else [c for i, c in enumerate(shown) if i == 0 or c.node == own]
+    return found + _details(detailed, columns)
+
+
+def _first(candidates: Sequence[Candidate], own: str) -> list[Candidate]:
+    """The best ones, and the pod's own node wherever it stands."""
+    return [c for rank, c in enumerate(candidates) if rank < _SHOWN or c.node == own]
 
 
 def _table(candidates: Sequence[Candidate]) -> list[str]:

@@ -58,7 +58,7 @@ def _head(explanation: Explanation, queue: Mapping[str, Any] | None, columns: in
         ("nominated", pod.nominated_node),
         ("condition", condition),
         ("events", str(pod.events) if pod.events else ""),
-        *queue_rows(queue),
+        *queue_rows(queue, pod.condition_message),
     )
     return [heading(title), *pairs(rows, columns)]
 

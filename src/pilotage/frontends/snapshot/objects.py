@@ -95,15 +95,17 @@ def _view(kind: Kind, tree: Tree, classes: Sequence[Tree], source: str) -> KubeO
         meta["namespace"] = "default"
     if not meta.get("name"):
         meta["name"] = f"{meta.get('generateName') or kind.singular}0"
-    if not meta.get("uid"):
+    is_unseen = not meta.get("uid")
+    if is_unseen:
         meta["uid"] = f"{kind.resource}/{meta.get('namespace', '')}/{meta['name']}"
         meta.setdefault("resourceVersion", _UNSEEN_VERSION)
-        if kind.resource == "pods":
-            tree = _completed(tree, classes, source)
     try:
-        return convert_object(kind, tree)
+        view = convert_object(kind, tree)
+        if kind.resource == "pods" and is_unseen:
+            view = convert_object(kind, _completed(tree, classes, source))
     except DecodeError as problem:
         return problem.failure
+    return view
 
 
 def _completed(tree: Tree, classes: Sequence[Tree], source: str) -> Tree:
