@@ -101,3 +101,19 @@ def test_texts_that_yaml_would_turn_into_something_else(tmp_path: Path) -> None:
         True: True,
         "date": "2026-01-01T00:00:00Z",
     }
+
+
+def test_large_files_are_read_by_the_same_rules(tmp_path: Path) -> None:
+    """They go through another parser."""
+    one = (
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n"
+        f"  annotations: {{day: 2026-01-01, mode: 0755, note: {'x' * 30_000}}}\n---\n"
+    )
+    file = tmp_path / "large.yaml"
+    file.write_text(one * 10)
+    found = [tree for _, tree in read_manifests((str(file),))]
+    assert len(found) == 10
+    assert found[-1]["metadata"]["annotations"] == {"day": "2026-01-01", "mode": 0o755, "note": "x" * 30_000}
+    file.write_text(f"{one * 10}kind: Pod\nkind: Pod\n")
+    with pytest.raises(click.ClickException, match=r"large.yaml: not valid YAML: line 62, .* stands twice"):
+        read_manifests((str(file),))
