@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import rich_click as click
 
 from pilotage.api.pods import Pod
 from pilotage.framework.profile import ProfileError
+from pilotage.framework.settings import Settings
 from pilotage.frontends.cli.naming import find_kind, namespace_option, split_names
 from pilotage.frontends.cli.schedulerpage import ask_scheduler
 from pilotage.frontends.cli.snapshots import read_snapshot, settings_of, snapshot_options
@@ -112,9 +113,16 @@ def _explained(
             if engine.cluster.nodes.row(node) is None:
                 raise click.ClickException(f"there is no node {node}")
         state = pod_state(pod, snapshot.events_about(namespace, name))
-        return explain_pod(engine, PodInfo(_pending(pod)), state, snapshot.notes, nodes)
+        notes = (*snapshot.notes, *_left_out(settings))
+        return explain_pod(engine, PodInfo(_pending(pod)), state, notes, nodes)
     except (PluginLoadError, ProfileError, UnknownProfileError) as problem:
         raise click.ClickException(str(problem)) from None
+
+
+def _left_out(settings: Settings) -> Iterator[str]:
+    if settings.extenders:
+        addresses = ", ".join(extender.url_prefix for extender in settings.extenders)
+        yield f"HTTP extenders are not asked, they may reject more nodes or prefer others: {addresses}"
 
 
 def _pending(pod: Pod) -> Pod:
