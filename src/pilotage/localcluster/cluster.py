@@ -11,6 +11,7 @@ from pilotage.client.api import ApiClient
 from pilotage.client.transport import Transport
 from pilotage.localcluster.controllers.budgets import Budgets
 from pilotage.localcluster.controllers.deployments import Deployments
+from pilotage.localcluster.controllers.ephemeral import EphemeralVolumes
 from pilotage.localcluster.controllers.garbage import Garbage
 from pilotage.localcluster.controllers.namespaces import Namespaces
 from pilotage.localcluster.controllers.plan import Controller
@@ -18,20 +19,24 @@ from pilotage.localcluster.controllers.podgc import QUARANTINE_SECONDS, LostPods
 from pilotage.localcluster.controllers.replicasets import ReplicaSets
 from pilotage.localcluster.controllers.runner import Clock, Runner
 from pilotage.localcluster.controllers.statefulsets import StatefulSets
+from pilotage.localcluster.controllers.volumes import VolumeClaims, VolumePhases
 from pilotage.localcluster.informers import Informers
 from pilotage.localcluster.kubelet.nodes import NodeKubelets, NodeLeases
 from pilotage.localcluster.kubelet.pods import PodKubelets
-from pilotage.localcluster.objects import WHOLE, Cache, Moved
+from pilotage.localcluster.objects import TYPED, WHOLE, Cache, Moved
 from pilotage.runtime.clock import RealClock
 
-RESOURCES = (*WHOLE, "pods", "nodes")
+RESOURCES = (*WHOLE, *TYPED, "pods", "nodes")
 SWEEP_SECONDS = 30.0
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """`stop_seconds` None: a deleted pod's containers use their whole grace period."""
+    """`stop_seconds` None: a deleted pod's containers use their whole grace period.
+
+    `external_provisioners`: provisioners of storage classes for which somebody else makes the volumes.
+    """
 
     start_seconds: float = 0.5
     stop_seconds: float | None = 1.0
@@ -39,6 +44,7 @@ class ServiceSettings:
     controllers: bool = True
     leases: bool = True
     lost_pod_seconds: float = QUARANTINE_SECONDS
+    external_provisioners: tuple[str, ...] = ()
 
 
 class ClusterServices:
@@ -132,6 +138,9 @@ def _controllers(settings: ServiceSettings) -> Iterable[Controller]:
         yield Deployments()
         yield StatefulSets()
         yield Budgets()
+        yield EphemeralVolumes()
+        yield VolumeClaims(settings.external_provisioners)
+        yield VolumePhases()
         yield Garbage()
         yield Namespaces()
         yield LostPods(settings.lost_pod_seconds)

@@ -33,9 +33,10 @@ WHOLE = (
     "replicasets.apps",
     "statefulsets.apps",
     "poddisruptionbudgets.policy",
-    "persistentvolumeclaims",
     "namespaces",
 )
+TYPED = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
+"""Kinds whose view has all that controllers read."""
 
 
 def kind_of(resource: str) -> Kind:
@@ -51,7 +52,8 @@ def _read_as(resource: str) -> Kind:
 
 
 _KINDS = {
-    resource: _read_as(resource) for resource in (*WHOLE, "pods", "nodes", "leases.coordination.k8s.io")
+    resource: _read_as(resource)
+    for resource in (*WHOLE, *TYPED, "pods", "nodes", "leases.coordination.k8s.io")
 }
 
 

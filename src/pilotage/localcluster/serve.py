@@ -134,7 +134,8 @@ async def _serve(settings: dict[str, Any], listener: socket.socket) -> None:
     clock = SystemClock()
     seed = settings["seed"]
     ids = Ids(secrets.token_bytes(32) if seed is None else str(seed).encode())
-    host = ApiHost(ApiServer(make_store(history=settings["history"]), ids, clock.time()), clock)
+    store = make_store(history=settings["history"])
+    host = ApiHost(ApiServer(store, ids, clock.time(), has_storage=settings["services"]), clock)
     token = settings["token"] or secrets.token_urlsafe(32)
     material = tls.generate()
     server = _Uvicorn(_config(HttpApp(host, token), material))

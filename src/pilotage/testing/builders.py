@@ -86,6 +86,66 @@ def priority_class(value: int, **fields: Any) -> Tree:
     }
 
 
+def storage_class(
+    name: str, *, provisioner: str = "example.com/disks", waits: bool = True, **fields: Any
+) -> Tree:
+    """`waits`: its claims are bound when a pod uses them, not at once."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate",
+        **fields,
+    }
+
+
+def claim(
+    name: str,
+    storage_class: str | None = None,
+    *,
+    size: str = "1Gi",
+    mode: str = "ReadWriteOnce",
+    namespace: str = "default",
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Tree:
+    """A PersistentVolumeClaim."""
+    body = {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **spec}
+    if storage_class is not None:
+        body["storageClassName"] = storage_class
+    metadata = {"name": name, "namespace": namespace, "annotations": dict(annotations or {})}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": body}
+
+
+def local_volume(
+    name: str,
+    storage_class: str,
+    node: str = "",
+    *,
+    size: str = "10Gi",
+    mode: str = "ReadWriteOnce",
+    **spec: Any,
+) -> Tree:
+    """A PersistentVolume that only `node` reaches; every node without one."""
+    body: Tree = {
+        "capacity": {"storage": size},
+        "accessModes": [mode],
+        "storageClassName": storage_class,
+        "local": {"path": f"/disks/{name}"},
+        **spec,
+    }
+    if node:
+        there = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        body["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": body}
+
+
+def uses(*claims: str) -> list[Tree]:
+    """Volumes of a pod, one per claim: `pod("a", volumes=uses("data"))`."""
+    return [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(claims)]
+
+
 def _template(template: Mapping[str, Any], labels: Mapping[str, str]) -> Tree:
     """A pod, turned into a template with these labels."""
     meta = template.get("metadata") or {}

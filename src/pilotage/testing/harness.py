@@ -56,6 +56,10 @@ class Harness(User):
     deployment = staticmethod(builders.deployment)
     stateful_set = staticmethod(builders.stateful_set)
     disruption_budget = staticmethod(builders.disruption_budget)
+    storage_class = staticmethod(builders.storage_class)
+    claim = staticmethod(builders.claim)
+    local_volume = staticmethod(builders.local_volume)
+    uses = staticmethod(builders.uses)
 
     def __init__(
         self,

@@ -10,8 +10,8 @@ from pilotage.localcluster.store import Store, Tree
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-def bootstrap(store: Store, ids: Ids, now: float) -> None:
-    """Creates them in an empty store."""
+def bootstrap(store: Store, ids: Ids, now: float, *, has_storage: bool = False) -> None:
+    """Creates them in an empty store. `has_storage`: somebody makes volumes, so there is a default class."""
 
     def create(resource: str, tree: Tree) -> None:
         tree["metadata"] |= {"uid": ids.uid(), "creationTimestamp": time_text(now)}
@@ -24,6 +24,8 @@ def bootstrap(store: Store, ids: Ids, now: float) -> None:
         create("priorityclasses.scheduling.k8s.io", copy)
     create("services", _kubernetes_service())
     create("configmaps", _authentication())
+    if has_storage:
+        create("storageclasses.storage.k8s.io", _standard_class())
 
 
 def _namespace(name: str) -> Tree:
@@ -66,4 +68,19 @@ def _authentication() -> Tree:
         "apiVersion": "v1",
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {},
+    }
+
+
+def _standard_class() -> Tree:
+    """As local clusters have it: claims that name no class get a volume where their pod goes."""
+    return {
+        "kind": "StorageClass",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {
+            "name": "standard",
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": "pilotage.dev/simulated-volumes",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
     }

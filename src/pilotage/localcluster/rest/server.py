@@ -67,13 +67,16 @@ _STREAMS: Final = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 class ApiServer:
     """Kubernetes' API over a store. `ids` names what is created, from a seed."""
 
-    def __init__(self, store: Store, ids: Ids, now: float) -> None:
-        """Puts the objects that every cluster has (namespaces, priority classes) into an empty store."""
+    def __init__(self, store: Store, ids: Ids, now: float, *, has_storage: bool = False) -> None:
+        """Puts the objects that every cluster has (namespaces, priority classes) into an empty store.
+
+        `has_storage`: a default StorageClass as well, for a cluster in which somebody makes volumes.
+        """
         self.store = store
         self._ids = ids
         self._watches: dict[Cursor, WatchResponse] = {}  # the open watches by their cursor
         if store.get("namespaces", "", "default") is None:
-            bootstrap(store, ids, now)
+            bootstrap(store, ids, now, has_storage=has_storage)
 
     def handle(self, request: Request, now: float) -> Answer:
         """`now`: epoch seconds. Never raises: what goes wrong is answered as a Status."""

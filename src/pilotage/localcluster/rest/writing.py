@@ -11,7 +11,13 @@ from functools import lru_cache
 
 from pilotage.api.kinds import Kind, by_resource
 from pilotage.api.wire import APPLY_PATCH, Response
-from pilotage.localcluster.rest import admission, event_forms, managed_fields, services
+from pilotage.localcluster.rest import (
+    admission,
+    default_storage_class,
+    event_forms,
+    managed_fields,
+    services,
+)
 from pilotage.localcluster.rest.bodies import check_type, media_type, metadata_of, read_tree
 from pilotage.localcluster.rest.call import Call
 from pilotage.localcluster.rest.errors import (
@@ -93,6 +99,8 @@ def create_tree(call: Call, tree: Tree) -> Record:
     strategy.set_first_status(tree)
     _stamp(call, meta, has_generation=strategy.has_generation)
     _set_name(call, meta)
+    if kind.resource == default_storage_class.CLAIMS:
+        default_storage_class.assign(tree, _stored(call, default_storage_class.CLASSES))
     admission.prepare_create(kind, tree, priority_classes(call))
     services.allocate(call, tree)
     if call.request.method == "POST":
@@ -107,7 +115,12 @@ def priority_classes(call: Call) -> list[Tree]:
     """What admission needs to know of the stored classes; only for the kinds that it asks them for."""
     if call.kind.resource not in ("pods", _PRIORITY_CLASSES):
         return []
-    return [_decoded(record.body) for record in call.store.list(_PRIORITY_CLASSES).records]
+    return _stored(call, _PRIORITY_CLASSES)
+
+
+def _stored(call: Call, resource: str) -> list[Tree]:
+    """Not to be changed."""
+    return [_decoded(record.body) for record in call.store.list(resource).records]
 
 
 @lru_cache(maxsize=256)
