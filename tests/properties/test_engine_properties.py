@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from enginekit import World, only
-from pilotage.framework.calls import BindPod, CallResult, Outcome
+from pilotage.framework.calls import BindPod, CallResult, EvictPod, Outcome
 from pilotage.framework.plugin import PermitResult, Plugin
 from pilotage.framework.status import SUCCESS, Status, error, unschedulable, wait
 from pilotage.scheduling.decide import Screening
@@ -97,6 +97,8 @@ class EngineMachine(RuleBasedStateMachine):
         self.bound: dict[str, str] = {}  # name -> node, as the API server has it
         self.shown: set[str] = set()  # bound pods that the informer has shown bound
         self.binds: list[Submit] = []
+        self.evictions: list[Submit] = []
+        self.evicted: set[str] = set()  # UIDs whose eviction was accepted
         self.steps: list[RunStep] = []
         self.asks: list[Ask] = []
         self.uid_of: dict[str, str] = {}
@@ -106,11 +108,24 @@ class EngineMachine(RuleBasedStateMachine):
 
     def take(self, effects: list[Effect]) -> None:
         self.binds += [s for s in only(effects, Submit) if isinstance(s.call, BindPod)]
+        for submit in only(effects, Submit):
+            if isinstance(submit.call, EvictPod):
+                self.evict(submit)
         self.steps += only(effects, RunStep)
         self.asks += only(effects, Ask)
         for attempt in only(effects, Attempt):
             if attempt.result == "scheduled":
                 self.successes[attempt.uid] = self.successes.get(attempt.uid, 0) + 1
+
+    def evict(self, submit: Submit) -> None:
+        """A pod has one eviction at a time, and none after one that was accepted."""
+        uid = submit.call.key.uid
+        assert submit.awaited
+        assert uid not in {other.call.key.uid for other in self.evictions}
+        assert uid not in self.evicted
+        name = submit.call.key.name
+        assert name in self.bound, f"{name} is not bound: it is preempted in memory"
+        self.evictions.append(submit)
 
     def alive(self, name: str) -> bool:
         return f"ns/{name}" in self.world.trees
@@ -134,13 +149,15 @@ class EngineMachine(RuleBasedStateMachine):
 
     # -- rules -----------------------------------------------------------------------------------
 
-    @initialize(kinds=st.lists(st.sampled_from(KINDS), min_size=4, max_size=6))
-    def begin(self, kinds: list[str]) -> None:
-        """Most lives start with something to do, or the rules would seldom meet."""
+    @initialize(
+        kinds=st.lists(st.sampled_from(KINDS), min_size=4, max_size=6), cpu=st.sampled_from(["1", "2"])
+    )
+    def begin(self, kinds: list[str], cpu: str) -> None:
+        """Most lives start with something to do, or the rules would seldom meet; many with a full cluster."""
         for name in NODES:
             self.node(name, False, False)
         for name, kind in zip(PODS, kinds, strict=False):
-            self.create(name, kind, 0, False, "1")
+            self.create(name, kind, 0, False, cpu)
         self.schedule(8)
 
     @rule(
@@ -182,6 +199,18 @@ class EngineMachine(RuleBasedStateMachine):
             )
         )
 
+    @rule(
+        kind=st.sampled_from(["plain", "plain", "permit", "slow"]),
+        priority=st.integers(3, 5),
+        cpu=st.sampled_from(["2", "2", "3"]),
+    )
+    def create_urgent(self, kind: str, priority: int, cpu: str) -> None:
+        """One that will have to preempt, in a full cluster; the last pod makes place for it."""
+        if all(map(self.alive, PODS)):
+            self.remove(PODS[-1])
+        self.create(PODS[-1], kind, priority, False, cpu)
+        self.schedule(2)
+
     @rule(name=st.sampled_from(PODS), what=st.sampled_from(["ungate", "tolerate", "relabel", "annotate"]))
     def change(self, name: str, what: str) -> None:
         if self.alive(name):
@@ -197,9 +226,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(PODS))
     def delete(self, name: str) -> None:
         if self.alive(name):
-            self.take(self.world.delete(name))
-            self.bound.pop(name, None)
-            self.shown.discard(name)
+            self.remove(name)
 
     @rule(data=st.data())
     def decide_and_answer(self, data: st.DataObject) -> None:
@@ -229,6 +256,42 @@ class EngineMachine(RuleBasedStateMachine):
         if way == "answer lost" and outcome.result is CallResult.DONE:
             outcome = Outcome(CallResult.FAILED, "transport closing")
         self.take(self.world.finish(submit, outcome))
+
+    @precondition(lambda self: self.evictions)
+    @rule(
+        index=st.integers(0, 7),
+        way=st.sampled_from(["gone first", "gone later", "leaving", "leaving later", "failed", "skipped"]),
+    )
+    def answer_eviction(self, index: int, way: str) -> None:
+        submit = self.evictions.pop(index % len(self.evictions))
+        name, uid = submit.call.key.name, submit.call.key.uid
+        is_there = self.alive(name) and self.uid_of[name] == uid
+        if way == "failed" and is_there:
+            self.take(self.world.finish(submit, Outcome(CallResult.FAILED, "forbidden", 403)))
+            return
+        self.evicted.add(uid)
+        if is_there and way in ("leaving", "skipped"):
+            self.show(name)
+            self.take(self.world.pod(name, None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+        elif is_there and way == "gone first":
+            self.remove(name)
+        result = CallResult.SKIPPED if way == "skipped" else CallResult.DONE
+        self.take(self.world.finish(submit, Outcome(result)))
+        if is_there and way == "gone later":
+            self.remove(name)
+
+    def remove(self, name: str) -> None:
+        self.take(self.world.delete(name))
+        self.bound.pop(name, None)
+        self.shown.discard(name)
+
+    def leaving(self) -> list[str]:
+        return [name for name in PODS if self.alive(name) and self.uid_of[name] in self.evicted]
+
+    @rule()
+    def reap(self) -> None:
+        for name in self.leaving():
+            self.remove(name)
 
     @rule(name=st.sampled_from(PODS))
     def informer(self, name: str) -> None:
@@ -314,6 +377,8 @@ class EngineMachine(RuleBasedStateMachine):
             assert position in ("unschedulable", "error_backoff", "backoff")
             assert "attempt" in self.world.story(name, self.uid_of[name])
             self.check_has_no_room(name)
+            self.check_nobody_would_give_way(name)
+        assert not self.world.engine.cluster.evicted
 
     def waiting(self) -> list[str]:
         return [name for name in PODS if self.alive(name) and name not in self.bound]
@@ -322,10 +387,22 @@ class EngineMachine(RuleBasedStateMachine):
         for node in NODES:
             assert self.cpu(name) > self.free(node), f"{name} would fit {node}"
 
+    def check_nobody_would_give_way(self, name: str) -> None:
+        priority = self.priority(name)
+        for node in NODES:
+            lower = [n for n, where in self.bound.items() if where == node and self.priority(n) < priority]
+            assert self.cpu(name) > self.free(node) + sum(map(self.cpu, lower)), f"{name} could preempt"
+
+    def priority(self, name: str) -> int:
+        return int(self.world.trees[f"ns/{name}"]["spec"]["priority"])
+
     def settle(self) -> None:
         self.schedule(20)
         while self.binds:
             self.answer_bind(0, "done")
+        while self.evictions:
+            self.answer_eviction(0, "leaving later")
+        self.reap()
         for name in PODS:
             self.informer(name)
             self.resolve(name, True)

@@ -52,13 +52,16 @@ class PodStatusPatch(BaseCallType[PatchPodStatus]):
     retry = RetryPolicy(tries=10, first_delay=0.1, max_delay=10.0, max_age=120.0, timeout=60.0)
 
     def lane(self, call: PatchPodStatus) -> Lane:
-        return Lane.NOMINATION if call.nominated_node else Lane.STATUS
+        if not call.nominated_node:
+            return Lane.STATUS
+        return Lane.BIND if call.precedes_eviction else Lane.NOMINATION
 
     def merge(self, old: PatchPodStatus, new: PatchPodStatus) -> PatchPodStatus:
         newer = {condition.type for condition in new.conditions}
         kept = tuple(c for c in old.conditions if c.type not in newer)
         node = old.nominated_node if new.nominated_node is None else new.nominated_node
-        return PatchPodStatus(new.key, kept + new.conditions, node)
+        urgent = old.precedes_eviction or new.precedes_eviction
+        return PatchPodStatus(new.key, kept + new.conditions, node, urgent)
 
     def remainder(self, call: PatchPodStatus, by: Call) -> PatchPodStatus | None:
         return _plugins_part(call) if isinstance(by, BindPod) else None

@@ -49,11 +49,13 @@ class BindPod(Call):
 class PatchPodStatus(Call):
     """Conditions and nomination that the scheduler owns; newest condition of a type wins.
 
-    `nominated_node`: None leaves the nomination alone, "" clears it.
+    `nominated_node`: None leaves the nomination alone, "" clears it. `precedes_eviction`: the nomination is
+    a preemptor's, so it travels in the lane of the evictions that follow it.
     """
 
     conditions: tuple[Condition, ...] = ()
     nominated_node: str | None = None
+    precedes_eviction: bool = False
 
     @property
     def call_type(self) -> str:

@@ -17,20 +17,29 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from pilotage.framework.calls import Call, CallResult, RecordEvent
-from pilotage.framework.cycle import CycleState
 from pilotage.framework.guard import PluginFailedError, failed, guarded, shown
-from pilotage.framework.plugin import MAX_PERMIT_SECONDS, PermitResult
-from pilotage.framework.status import SUCCESS, Code, Status, error, unschedulable
-from pilotage.scheduling.bindinganswers import failed_binding, permit_seconds, why_not_bound
+from pilotage.framework.plugin import MAX_PERMIT_SECONDS, AwaitObjects, PermitResult
+from pilotage.framework.status import SUCCESS, Code, Status, unschedulable
+from pilotage.scheduling.bindinganswers import (
+    failed_binding,
+    permit_seconds,
+    preempted_binding,
+    status_of,
+    timed_out,
+    why_not_bound,
+)
 from pilotage.scheduling.bindingrecord import Binding
+from pilotage.scheduling.bindingtimes import BindingTimes
 from pilotage.scheduling.cluster_events import pod_deleted
 from pilotage.scheduling.deadlines import Deadlines
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.messages import CallFinished, PermitResolved, StepFinished
+from pilotage.scheduling.objectwaits import ObjectWaits
 from pilotage.scheduling.placements import placed
+from pilotage.scheduling.post_binding import PostBinds
 from pilotage.scheduling.statuswriter import pod_key
-from pilotage.scheduling.texts import duration, note
+from pilotage.scheduling.texts import note
 from pilotage.scheduling.transitions import Stage, Step
 from pilotage.state.podinfo import PodInfo
 
@@ -55,8 +64,10 @@ class Bindings:
         self._tickets: dict[int, Binding] = {}
         # (UID, Permit plugin) of every wait.
         self._waits: Deadlines[tuple[str, str]] = Deadlines()
-        # PostBind steps: nobody waits for them, a failure is logged.
-        self._post_steps: dict[int, str] = {}
+        self.object_waits = ObjectWaits(state, self._objects_came)
+        self._post_binds = PostBinds(state)
+        # Told when the binding of a preempted pod ends: UID, and whether it is bound all the same.
+        self.on_victim: Callable[[str, bool], None] = lambda _uid, _is_bound: None
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -77,7 +88,8 @@ class Bindings:
     def start(self, binding: Binding) -> None:
         """Takes over a pod that was just assumed."""
         self._by_uid[binding.uid] = binding
-        status = _status_of("Reserve", binding, binding.profile.run_reserve)
+        binding.times = BindingTimes(self._state.outbox, self._state.now)
+        status = status_of("Reserve", binding, binding.profile.run_reserve)
         if not status.is_success:
             self._fail(binding, status)
             return
@@ -104,6 +116,15 @@ class Bindings:
         self.abort(uid, f"bound to {node} by someone else")
         return False
 
+    def preempt(self, uid: str) -> None:
+        """Ends the binding in memory, at once unless its bind may be on the way; `on_victim` hears of it."""
+        binding = self._by_uid[uid]
+        binding.is_preempted = True
+        if binding.stage is not Stage.BINDING:
+            self._fail(binding, preempted_binding().status)
+        elif binding.ticket:
+            self._state.outbox.cancel(uid, "the pod is preempted")
+
     def _undo(self, binding: Binding) -> None:
         self._drop(binding)
         for failure in binding.profile.run_unreserve(binding.cycle, binding.pod, binding.node):
@@ -111,23 +132,27 @@ class Bindings:
 
     def _drop(self, binding: Binding) -> None:
         del self._by_uid[binding.uid]
+        binding.report_times()
         if self._steps.pop(binding.step, None) is not None:
             self._state.outbox.cancel_step(binding.step)
         self._tickets.pop(binding.ticket, None)
+        self.object_waits.drop(binding.uid, "its pod is not bound now")
         for plugin in binding.waits:
             self._waits.remove((binding.uid, plugin))
 
     def _fail(self, binding: Binding, status: Status) -> None:
-        binding.move(Step.FAIL)
+        binding.move(Step.FAIL, status)
         self._undo(binding)
         self._state.cluster.forget(binding.uid)
-        outcome = failed_binding(status)
+        outcome = preempted_binding() if binding.is_preempted else failed_binding(status)
         if status.is_rejection:
             self._failures.handle(binding.record, binding.pod, outcome)
             self._room_given_back(binding, only=lambda pod: pod.uid != binding.uid)
         else:
             self._room_given_back(binding, only=None)
             self._failures.handle(binding.record, binding.pod, outcome)
+        if binding.is_preempted:
+            self.on_victim(binding.uid, False)
 
     def _room_given_back(self, binding: Binding, only: Callable[[PodInfo], bool] | None) -> None:
         if binding.was_seen:
@@ -183,6 +208,8 @@ class Bindings:
             result = SUCCESS
         if binding.stage is Stage.BINDING:
             self._take_bind(binding, plugin, result)
+        elif binding.stage is Stage.PRE_BINDING and isinstance(result, AwaitObjects):
+            self._wait_for_objects(binding, plugin, result)
         elif binding.stage is Stage.PRE_BINDING:
             self._take_status(binding, plugin, "PreBind", result)
         else:
@@ -196,6 +223,22 @@ class Bindings:
         elif not result.is_success:
             self._fail(binding, failed(plugin, point, result.message))
 
+    def _wait_for_objects(self, binding: Binding, plugin: str, wanted: AwaitObjects) -> None:
+        binding.waiting_for(plugin)
+        binding.awaits_objects = True
+        self._expect(binding)
+        self._state.tell(binding.uid, f"PreBind of {plugin} waits for objects")
+        self.object_waits.start(binding.uid, plugin, wanted)
+
+    def _objects_came(self, uid: str, answer: Any) -> None:
+        binding = self._by_uid[uid]
+        plugin = binding.resume()
+        if isinstance(answer, PluginFailedError):
+            self._fail(binding, answer.status)
+            return
+        self._take_status(binding, plugin, "PreBind", answer)
+        self._go_on(binding)
+
     def _take_permit(self, binding: Binding, plugin: str, result: Any) -> None:
         # A bare WAIT names no time: it waits the longest, instead of being over before it began.
         answer = result if isinstance(result, PermitResult) else PermitResult(result, MAX_PERMIT_SECONDS)
@@ -204,7 +247,7 @@ class Bindings:
             if timeout is None:
                 self._fail(binding, failed(plugin, "Permit", f"its timeout is {shown(answer.timeout)}"))
             elif timeout == 0.0:  # over before a nomination says where it goes, which would wake the pod
-                self._fail(binding, _timed_out(plugin, timeout))
+                self._fail(binding, timed_out(plugin, timeout))
             else:
                 binding.waits[plugin] = timeout
                 self._waits.set((binding.uid, plugin), self._state.now + timeout)
@@ -230,7 +273,7 @@ class Bindings:
             self._permit_done(binding)
 
     def _permit_done(self, binding: Binding) -> None:
-        status = _status_of("PreBindPreFlight", binding, binding.profile.run_pre_bind_pre_flight)
+        status = status_of("PreBindPreFlight", binding, binding.profile.run_pre_bind_pre_flight)
         if not status.is_success and not status.is_skip:
             self._fail(binding, status)
         elif binding.waits:
@@ -253,9 +296,7 @@ class Bindings:
     # -- what comes back -------------------------------------------------------------------------
 
     def step_finished(self, event: StepFinished) -> None:
-        key = self._post_steps.pop(event.step, None)
-        if key is not None and event.error:
-            self._state.outbox.log("error", f"PostBind of {key} failed: {event.error}")
+        self._post_binds.step_finished(event)
         binding = self._steps.pop(event.step, None)
         if binding is None:
             return
@@ -269,6 +310,7 @@ class Bindings:
     def call_finished(self, event: CallFinished) -> None:
         binding = self._tickets.pop(event.ticket, None)
         if binding is None:
+            self.object_waits.call_finished(event)
             return
         plugin = binding.resume()
         newest = self._state.cluster.pod(binding.uid)
@@ -298,10 +340,12 @@ class Bindings:
         for uid, plugin in self._waits.pop_due(self._state.now):
             binding = self._by_uid.get(uid)
             if binding is not None and plugin in binding.waits:
-                self._fail(binding, _timed_out(plugin, binding.waits[plugin]))
+                self._fail(binding, timed_out(plugin, binding.waits[plugin]))
+        self.object_waits.expire()
 
     def next_deadline(self) -> float | None:
-        return self._waits.next()
+        times = (self._waits.next(), self.object_waits.next_deadline())
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def waiting_permits(self) -> int:
@@ -314,7 +358,7 @@ class Bindings:
         binding.move(Step.CONFIRM)
         self._drop(binding)
         self._failures.writer.forget(binding.uid)
-        self._post_bind(binding)
+        self._post_binds.start(binding)
         pod, record, outbox = binding.pod, binding.record, self._state.outbox
         text = f"Successfully assigned {pod.key} to {binding.node}"
         outbox.submit(
@@ -335,24 +379,8 @@ class Bindings:
         }
         outbox.attempt(pod.uid, pod.key, binding.profile.name, "scheduled", record.attempts, **details)
         self._state.tell(pod.uid, text)
-
-    def _post_bind(self, binding: Binding) -> None:
-        for plugin in binding.profile.post_bind:
-            try:
-                self._start_post_bind(binding, plugin)
-            except PluginFailedError as fault:
-                self._state.outbox.log("error", f"{binding.pod.key}: {fault.status.message}")
-
-    def _start_post_bind(self, binding: Binding, plugin: Any) -> None:
-        start: Callable[[], Awaitable[Any]]
-        start = partial(plugin.post_bind, binding.cycle, binding.pod, binding.node)
-        if not iscoroutinefunction(plugin.post_bind):
-            result = guarded(plugin.name, "PostBind", start)
-            if not isawaitable(result):
-                return
-            start = partial(_same, result)
-        step = self._state.outbox.run_step(plugin.name, "PostBind", binding.uid, start)
-        self._post_steps[step] = binding.pod.key
+        if binding.is_preempted:
+            self.on_victim(pod.uid, True)
 
     # -- looking in ------------------------------------------------------------------------------
 
@@ -363,21 +391,10 @@ class Bindings:
             assert binding.uid == uid
             binding.check_invariants()
             assert all((uid, plugin) in self._waits for plugin in binding.waits)
+            assert binding.awaits_objects == (uid in self.object_waits)
+        self.object_waits.check_invariants()
         assert len(self._waits) == sum(len(binding.waits) for binding in self._by_uid.values())
 
 
 def _same(awaitable: Awaitable[Any]) -> Awaitable[Any]:
     return awaitable
-
-
-def _timed_out(plugin: str, seconds: float) -> Status:
-    text = f"rejected due to timeout after waiting {duration(seconds)} at plugin {plugin}"
-    return unschedulable(text).by(plugin)
-
-
-def _status_of(point: str, binding: Binding, run: Callable[[CycleState, PodInfo, str], Status]) -> Status:
-    """What a runner says, with whatever it raises as an error."""
-    try:
-        return run(binding.cycle, binding.pod, binding.node)
-    except Exception as fault:  # a plugin's answer that makes no sense must not reach the engine
-        return error(f"running {point} plugins: {type(fault).__name__}: {fault}")

@@ -7,6 +7,8 @@ from typing import Any
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.profile import Profile
+from pilotage.framework.status import Status
+from pilotage.scheduling.bindingtimes import BindingTimes
 from pilotage.scheduling.queue_record import Record
 from pilotage.scheduling.transitions import Stage, Step, next_stage
 from pilotage.state.podinfo import PodInfo
@@ -30,8 +32,14 @@ class Binding:
     step: int = 0
     ticket: int = 0
     waiting_plugin: str = ""
-    # Other pods were or may have been decided while this one was assumed.
+    # PreBind waits for objects to change, not for a step or a ticket.
+    awaits_objects: bool = False
+    # Other pods were or may have been decided while this one was assumed, or nominated before.
     was_seen: bool = False
+    # It is to end: a pod of higher priority needs the room.
+    is_preempted: bool = False
+    # How long its points took, for metrics; None until it is taken over.
+    times: BindingTimes | None = None
 
     @property
     def uid(self) -> str:
@@ -42,13 +50,19 @@ class Binding:
         """Nothing is waited for: the next plugin may run."""
         return not self.waiting_plugin and self.stage not in (Stage.WAITING, *_FINAL)
 
-    def move(self, step: Step) -> None:
+    def move(self, step: Step, failure: Status | None = None) -> None:
         """To the next stage. Raises IllegalMoveError and changes nothing where the table has none."""
-        self.stage = next_stage(self.stage, step)
+        before, self.stage = self.stage, next_stage(self.stage, step)
+        if self.times is not None:
+            self.times.moved(before, step, failure)
         if step in (Step.PRE_BIND, Step.BIND):
             self.position = 0
         if step is Step.WAIT:
             self.was_seen = True
+
+    def report_times(self) -> None:
+        if self.times is not None:
+            self.times.report(self.uid, self.profile.name)
 
     def next_plugin(self) -> Any | None:
         """The next plugin to run at the present point; None when all have run."""
@@ -74,12 +88,13 @@ class Binding:
         """What was waited for has come; returns the plugin whose step or call it was."""
         plugin, self.waiting_plugin = self.waiting_plugin, ""
         self.step = self.ticket = 0
+        self.awaits_objects = False
         return plugin
 
     def check_invariants(self) -> None:
         assert self.stage not in _FINAL, self.stage
         assert not (self.step and self.ticket)
-        assert bool(self.waiting_plugin) == bool(self.step or self.ticket)
+        assert bool(self.waiting_plugin) == bool(self.step or self.ticket or self.awaits_objects)
         assert self.waiting_plugin or self.waits, f"{self.pod.key} waits for nothing in {self.stage}"
         assert self.was_seen
         if self.stage is Stage.WAITING:

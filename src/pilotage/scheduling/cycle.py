@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
+from pilotage.framework.asking import AskFailedError, Asking, Question
 from pilotage.framework.cycle import CycleState
-from pilotage.framework.plugin import PostFilterResult
 from pilotage.framework.profile import Profile
 from pilotage.framework.status import error
+from pilotage.scheduling.aftermath import Aftermath, asking_after_rejection
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.bindingrecord import Binding
 from pilotage.scheduling.deadlines import Deadlines
-from pilotage.scheduling.decide import Asker, AskFailedError, Deciding, Question, decide
+from pilotage.scheduling.decide import Asker, Deciding, Rater, decide
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import Failed, FailureHandler
 from pilotage.scheduling.messages import Answered, AskFailed
+from pilotage.scheduling.preemption import Preemptions
 from pilotage.scheduling.queue_record import Record
 from pilotage.scheduling.statuswriter import pod_key
-from pilotage.scheduling.verdict import Decision, with_post_filter
+from pilotage.scheduling.verdict import Decision
 from pilotage.state.podinfo import PodInfo
 
 NO_NODES_REJECTOR = "NoNodes"  # stands for "there is no node at all"; woken when one comes
@@ -33,12 +36,12 @@ NO_NODES_REJECTOR = "NoNodes"  # stands for "there is no node at all"; woken whe
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A decision under way. `ask` is 0 unless it is parked."""
+    """A decision under way, with what follows when there is no node. `ask` is 0 unless it is parked."""
 
     record: Record
     pod: PodInfo
     profile: Profile
-    deciding: Deciding
+    deciding: Asking[tuple[Decision, Aftermath | None]]
     ask: int = 0
 
 
@@ -48,12 +51,16 @@ class Cycles:
         state: EngineState,
         bindings: Bindings,
         failures: FailureHandler,
+        preemptions: Preemptions,
         askers: Mapping[str, Sequence[Asker]],
+        raters: Sequence[Rater] = (),
     ) -> None:
         self._state = state
         self._bindings = bindings
         self._failures = failures
+        self._preemptions = preemptions
         self._askers = askers
+        self._raters = raters
         self._start_index = 0
         # Parked decisions by the number of their ask, and by UID.
         self._by_ask: dict[int, Attempt] = {}
@@ -97,9 +104,19 @@ class Cycles:
             start=self._start_index,
             percentage=self._state.settings.percentage_of_nodes_to_score,
             askers=self._askers.get(record.profile, ()),
+            raters=self._raters,
         )
-        attempt = Attempt(record, record.pod, profile, deciding)
-        self._advance(attempt, lambda: next(deciding))
+        attempt = Attempt(record, record.pod, profile, self._to_the_end(profile, record.pod, deciding))
+        self._advance(attempt, lambda: next(attempt.deciding))
+
+    def _to_the_end(
+        self, profile: Profile, pod: PodInfo, deciding: Deciding
+    ) -> Asking[tuple[Decision, Aftermath | None]]:
+        decision = yield from deciding
+        if decision.is_scheduled:
+            return decision, None
+        view = self._state.cluster.nodes
+        return decision, (yield from asking_after_rejection(profile, view, pod, decision))
 
     # -- the resumable part ----------------------------------------------------------------------
 
@@ -108,7 +125,7 @@ class Cycles:
         try:
             question: Question = step()
         except StopIteration as stop:
-            self._decided(attempt, stop.value)
+            self._decided(attempt, *stop.value)
         except Exception as fault:  # a fault of ours or of an asker: this pod's attempt pays, nobody else's
             status = error(f"deciding failed: {type(fault).__name__}: {fault}")
             self._failures.handle(attempt.record, attempt.pod, Failed(status, status.message))
@@ -116,9 +133,10 @@ class Cycles:
             self._park(attempt, question)
 
     def _park(self, attempt: Attempt, question: Question) -> None:
-        deadline = self._state.now + question.timeout
+        deadline = inf if question.timeout is None else self._state.now + question.timeout
         attempt.ask = self._state.outbox.ask(question.request, deadline)
-        self._deadlines.set(attempt.ask, deadline)
+        if deadline < inf:
+            self._deadlines.set(attempt.ask, deadline)
         self._by_ask[attempt.ask] = attempt
         self._by_uid[attempt.pod.uid] = attempt
         self._state.tell(attempt.pod.uid, f"asked outside (ask {attempt.ask})")
@@ -168,12 +186,14 @@ class Cycles:
 
     # -- what came out ---------------------------------------------------------------------------
 
-    def _decided(self, attempt: Attempt, decision: Decision) -> None:
+    def _decided(self, attempt: Attempt, decision: Decision, aftermath: Aftermath | None) -> None:
         self._move_start_index(decision.evaluated)
-        if decision.is_scheduled:
+        for remark in decision.remarks:
+            self._state.outbox.log("warning", f"{attempt.pod.key}: {remark}")
+        if aftermath is None:
             self._place(attempt, decision)
         else:
-            self._failures.handle(attempt.record, attempt.pod, self._failed(attempt, decision))
+            self._not_scheduled(attempt, decision, aftermath)
 
     def _move_start_index(self, evaluated: int) -> None:
         n_nodes = self._state.cluster.nodes.n_nodes
@@ -181,6 +201,7 @@ class Cycles:
 
     def _place(self, attempt: Attempt, decision: Decision) -> None:
         state, pod = self._state, attempt.pod
+        nominated = state.cluster.nominations.node_of(pod.uid)
         try:
             state.cluster.assume(pod, decision.node)
         except ValueError as fault:
@@ -188,28 +209,44 @@ class Cycles:
             self._failures.handle(attempt.record, pod, Failed(status, status.message))
             return
         state.tell(pod.uid, f"attempt {attempt.record.attempts} chose {decision.node}")
+        if nominated and nominated != decision.node:
+            state.nomination_given_up(pod, nominated)
         binding = Binding(attempt.record, pod, decision.node, attempt.profile, decision.cycle)
+        binding.was_seen = bool(nominated)
         self._bindings.start(binding)
 
-    def _failed(self, attempt: Attempt, decision: Decision) -> Failed:
-        if not decision.status.is_rejection:
-            return Failed(decision.status, decision.message)
-        message, nominated = decision.message, "" if decision.clears_nomination else None
-        if decision.failures is not None and attempt.profile.post_filter:
-            result = self._post_filter(attempt, decision)
-            message = with_post_filter(message, result.status)
-            nominated = result.nominated_node
-        return Failed(
-            decision.status, message, self._rejectors(decision), decision.pending_plugins, nominated
-        )
+    def _not_scheduled(self, attempt: Attempt, decision: Decision, aftermath: Aftermath) -> None:
+        """No node: the pod goes back, and whoever it preempts goes."""
+        pod, preemption = attempt.pod, aftermath.preemption
+        self._report_post_filter(attempt, aftermath)
+        if preemption is not None and preemption.units:
+            self._preemptions.begin(pod, preemption)
+        if self._failures.handle(attempt.record, pod, self._failed(decision, aftermath)):
+            if preemption is not None:
+                self._preemptions.carry_out(pod, preemption)
+        else:
+            self._preemptions.forget(pod.uid)
 
-    def _post_filter(self, attempt: Attempt, decision: Decision) -> PostFilterResult:
-        assert decision.failures is not None
-        view = self._state.cluster.nodes
-        result = attempt.profile.run_post_filter(decision.cycle, attempt.pod, view, decision.failures)
-        if not result.status.is_success and not result.status.is_rejection:
-            self._state.outbox.log("error", f"{attempt.pod.key}: {result.status.message}")
-        return result
+    def _failed(self, decision: Decision, aftermath: Aftermath) -> Failed:
+        message, nominated, preempts = (
+            aftermath.message,
+            aftermath.nominated,
+            aftermath.preemption is not None,
+        )
+        if not decision.status.is_rejection:
+            return Failed(decision.status, message, nominated=nominated)
+        rejectors, pending = self._rejectors(decision), decision.pending_plugins
+        return Failed(decision.status, message, rejectors, pending, nominated, preempts)
+
+    def _report_post_filter(self, attempt: Attempt, aftermath: Aftermath) -> None:
+        outbox, status = self._state.outbox, aftermath.post_filter
+        if status is None:
+            return
+        units = aftermath.preemption.units if aftermath.preemption is not None else ()
+        victims = sum(len(unit.pods) for unit in units) if status.is_success else None
+        outbox.preemption_tried(attempt.pod.uid, attempt.record.profile, victims)
+        if not status.is_success and not status.is_rejection:
+            outbox.log("error", f"{attempt.pod.key}: {status.message}")
 
     def _rejectors(self, decision: Decision) -> frozenset[str]:
         if decision.unschedulable_plugins or decision.pending_plugins:
@@ -219,6 +256,6 @@ class Cycles:
     def check_invariants(self) -> None:
         assert {attempt.pod.uid for attempt in self._by_ask.values()} == set(self._by_uid)
         assert all(ask == attempt.ask for ask, attempt in self._by_ask.items())
-        assert all(ask in self._deadlines for ask in self._by_ask)
+        assert len(self._deadlines) <= len(self._by_ask)
         for uid in self._by_uid:
             assert not self._state.cluster.is_assumed(uid)

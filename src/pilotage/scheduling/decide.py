@@ -7,22 +7,24 @@ Laws:
 - All nodes are looked at unless percentageOfNodesToScore is set below 100.
 - Equal totals are settled by the generator that is passed in, uniformly.
 - A generator: it stops where somebody outside is asked (`Question`). State may have moved on meanwhile, so
-  the choice is then checked again by the filters and the decision starts over if it no longer holds.
+  the nodes are then filtered again, from PreFilter on, and the decision starts over if none is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from pilotage.framework.asking import AskFailedError, Asking, Question
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.failures import NodeFailures, histogram_message
 from pilotage.framework.filtering import PreFilterOutcome
 from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.profile import Profile
+from pilotage.framework.scoring import Scores
 from pilotage.framework.status import Code, Status, error, unresolvable, unschedulable
 from pilotage.scheduling.verdict import NO_NODES, Decision, pre_filter_message
 from pilotage.state.cluster import ClusterState
@@ -32,18 +34,6 @@ from pilotage.state.view import NodeView, Rows
 
 MIN_FEASIBLE_NODES = 100  # sampling never looks for fewer
 MAX_RESTARTS = 5
-
-
-class AskFailedError(Exception):
-    """Thrown into the generator when a question got no answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the decision waits for: send the response, or throw AskFailedError."""
-
-    request: Any
-    timeout: float  # seconds
 
 
 class Screening(NamedTuple):
@@ -57,10 +47,16 @@ class Asker(Protocol):
     """Someone outside who narrows the feasible nodes."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Who the pod waits for when it is rejected, as the queue knows it."""
 
     @property
-    def timeout(self) -> float: ...
+    def label(self) -> str:
+        """How texts name it."""
+
+    @property
+    def timeout(self) -> float | None:
+        """See `Question`."""
 
     @property
     def is_ignorable(self) -> bool:
@@ -69,11 +65,31 @@ class Asker(Protocol):
     def request(self, pod: PodInfo, node_names: Sequence[str]) -> Any | None:
         """What to ask; None when it does not care about this pod."""
 
-    def screen(self, response: Any) -> Screening:
-        """Reads an answer. Raises ValueError for one that makes no sense."""
+    def screen(self, response: Any, node_names: Sequence[str]) -> Screening:
+        """Reads an answer about these nodes. Raises ValueError for one that makes no sense."""
 
 
-Deciding: TypeAlias = Generator[Question, Any, Decision]
+class Rater(Protocol):
+    """Someone outside who adds to the scores of the feasible nodes. Its failures change nothing."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def timeout(self) -> float | None: ...
+
+    def request(self, pod: PodInfo, node_names: Sequence[str]) -> Any | None:
+        """What to ask; None when it does not care about this pod."""
+
+    def rate(self, response: Any) -> Mapping[str, int]:
+        """Node name -> what is added to its total. Raises ValueError for nonsense."""
+
+
+Deciding: TypeAlias = Asking[Decision]
+
+
+class _OvertakenError(Exception):
+    """What was found before somebody was asked no longer holds: start over."""
 
 
 def decide(
@@ -86,20 +102,27 @@ def decide(
     start: int = 0,
     percentage: int = 0,
     askers: Sequence[Asker] = (),
+    raters: Sequence[Rater] = (),
 ) -> Deciding:
     """Decides one pod. `start` and the global `percentage` (0: all nodes) matter only when sampling.
 
     Never raises what a plugin raises: that is a decision with an error status. The decision's `cycle` is the
     given one unless the decision started over.
     """
+    remarks: list[str] = []
+    skips_nominated = False
     for _ in range(MAX_RESTARTS):
-        attempt = _Attempt(profile, cluster, pod, cycle, rng, start, percentage, askers)
-        decision = yield from attempt.run()
-        if not attempt.has_asked or not decision.is_scheduled or _still_fits(profile, cluster, pod, decision):
+        attempt = _Attempt(profile, cluster, pod, cycle, rng, start, percentage, askers, raters, remarks)
+        attempt.skips_nominated = skips_nominated
+        try:
+            decision = yield from attempt.run()
+        except _OvertakenError:
+            cycle, skips_nominated = CycleState(), attempt.skips_nominated
+        else:
+            decision.remarks = tuple(remarks)
             return decision
-        cycle = CycleState()
     status = error("the chosen node was taken by other pods while somebody outside was asked")
-    return Decision(cycle, status, message=status.message)
+    return Decision(cycle, status, message=status.message, remarks=tuple(remarks))
 
 
 def decide_now(profile: Profile, cluster: ClusterState, pod: PodInfo, rng: np.random.Generator) -> Decision:
@@ -141,21 +164,6 @@ def survey(
     return Survey(outcome, np.zeros(0, np.intp), attempt.failures)
 
 
-def _still_fits(profile: Profile, cluster: ClusterState, pod: PodInfo, decision: Decision) -> bool:
-    """Whether the filters, from PreFilter on, still let the pod onto the chosen node."""
-    row = cluster.nodes.row(decision.node)
-    if row is None or row != decision.row:
-        return False
-    attempt = _Attempt(profile, cluster, pod, CycleState(), np.random.default_rng(0), 0, 0, ())
-    outcome = profile.run_pre_filter(attempt.cycle, pod, cluster.nodes)
-    if not outcome.status.is_success or not attempt.searched_rows(outcome, [decision.node]).size:
-        return False
-    try:
-        return bool(attempt.filter(np.array([row], np.intp)).size)
-    except PluginFailedError:
-        return False
-
-
 @dataclass(slots=True)
 class _Attempt:
     """One pass over the nodes."""
@@ -168,10 +176,13 @@ class _Attempt:
     start: int
     percentage: int
     askers: Sequence[Asker]
+    raters: Sequence[Rater] = ()
+    remarks: list[str] = field(default_factory=list)  # for the log
     view: NodeView = field(init=False)
     failures: NodeFailures = field(init=False)
     n_nodes: int = field(init=False)  # when the attempt began
     has_asked: bool = False
+    skips_nominated: bool = False
     evaluated: int = 0
 
     def __post_init__(self) -> None:
@@ -207,6 +218,8 @@ class _Attempt:
             return self._chosen(int(rows[0]), rows)
         self.profile.run_pre_score(self.cycle, self.pod, self.view, rows)
         scores = self.profile.run_scores(self.cycle, self.pod, self.view, rows)
+        if self.raters:
+            rows, scores = yield from self._rated(rows, scores)
         best = np.flatnonzero(scores.totals == scores.totals.max())
         winner = best[self.rng.integers(best.size)] if best.size > 1 else best[0]
         decision = self._chosen(int(rows[winner]), rows)
@@ -249,20 +262,23 @@ class _Attempt:
             return n_nodes
         return max(n_nodes * percentage // 100, MIN_FEASIBLE_NODES)
 
-    def _nominated_row(self, outcome: PreFilterOutcome) -> Generator[Question, Any, int | None]:
+    def _nominated_row(self, outcome: PreFilterOutcome) -> Asking[int | None]:
         """The row of the node that the pod is nominated to, if it passes; why it fails is not recorded."""
         nominations = self.cluster.nominations
         name = nominations.node_of(self.pod.uid) or self.pod.pod.status.nominated_node_name
-        rows = self.searched_rows(outcome, [name]) if name else ()
+        rows = self.searched_rows(outcome, [name]) if name and not self.skips_nominated else ()
         if not len(rows):
             return None
         recorded, self.failures = self.failures, NodeFailures(self.view, self.pod)
         try:
             left = yield from self._screen(self.filter(np.asarray(rows)))
-        except PluginFailedError:
+        except (PluginFailedError, _OvertakenError):
             left = np.zeros(0, np.intp)
         finally:
             self.failures = recorded
+        if not left.size and self.has_asked:  # time has passed: look at all nodes as they are now
+            self.skips_nominated = True
+            raise _OvertakenError
         return int(left[0]) if left.size else None
 
     # Filtering
@@ -298,25 +314,73 @@ class _Attempt:
 
     # Asking
 
-    def _screen(self, rows: Rows) -> Generator[Question, Any, Rows]:
-        """Rows that every asker leaves."""
+    def _screen(self, rows: Rows) -> Asking[Rows]:
+        """Rows that every asker leaves. Raises _OvertakenError when none of them can be had any more."""
+        asked = False
         for asker in self.askers:
             names = [self.view.name(int(row)) for row in rows]
             request = asker.request(self.pod, names) if names else None
             if request is not None:
-                screening = yield from self._ask(asker, request)
+                asked = True
+                screening = yield from self._ask(asker, request, names)
                 rows = self._screened(asker, screening, rows, names)
-        return rows
+        return self._fresh(rows) if asked and rows.size else rows
 
-    def _ask(self, asker: Asker, request: Any) -> Generator[Question, Any, Screening]:
+    def _ask(self, asker: Asker, request: Any, names: Sequence[str]) -> Asking[Screening]:
         self.has_asked = True
         try:
             response = yield Question(request, asker.timeout)
-            return asker.screen(response)
+            return asker.screen(response, names)
         except (AskFailedError, ValueError) as exc:
+            text = f"{asker.label}: {exc}"
             if asker.is_ignorable:
+                self.remarks.append(f"{text} (ignored)")
                 return Screening()
-            raise PluginFailedError(error(f'asking "{asker.name}": {exc}').by(asker.name)) from exc
+            raise PluginFailedError(error(text).by(asker.name)) from exc
+
+    def _rated(self, rows: Rows, scores: Scores) -> Asking[tuple[Rows, Scores]]:
+        """Scores with what the raters add, and the rows that still can be had."""
+        names = [self.view.name(int(row)) for row in rows]
+        asked = False
+        for rater in self.raters:
+            request = rater.request(self.pod, names)
+            if request is not None:
+                asked = True
+                ratings = yield from self._ask_rater(rater, request)
+                added = np.array([ratings.get(name, 0) for name in names], np.int64)
+                scores.by_plugin[rater.label] = added
+                scores.totals = scores.totals + added
+        if not asked:
+            return rows, scores
+        there = [row for name, row in zip(names, rows, strict=True) if self.view.row(name) == row]
+        fresh = self._fresh(np.array(there, np.intp))
+        kept = np.isin(rows, fresh)
+        by_plugin = {name: values[kept] for name, values in scores.by_plugin.items()}
+        return rows[kept], Scores(scores.totals[kept], by_plugin)
+
+    def _ask_rater(self, rater: Rater, request: Any) -> Asking[Mapping[str, int]]:
+        self.has_asked = True
+        try:
+            response = yield Question(request, rater.timeout)
+            return rater.rate(response)
+        except (AskFailedError, ValueError) as exc:
+            self.remarks.append(f"{rater.label}: {exc} (ignored)")
+            return {}
+
+    def _fresh(self, rows: Rows) -> Rows:
+        """Those of `rows` that can take the pod as things are now. Raises _OvertakenError when none can."""
+        names = [self.view.name(int(row)) for row in rows]
+        self.cycle = CycleState()
+        outcome = self.profile.run_pre_filter(self.cycle, self.pod, self.view)
+        recorded, self.failures = self.failures, NodeFailures(self.view, self.pod)
+        try:
+            found = self.searched_rows(outcome, names) if outcome.status.is_success else rows[:0]
+            left = self.filter(found) if found.size else found
+        finally:
+            self.failures = recorded
+        if not left.size:
+            raise _OvertakenError
+        return rows[np.isin(rows, left)]
 
     def _screened(self, asker: Asker, screening: Screening, rows: Rows, names: Sequence[str]) -> Rows:
         keep = np.array([self.view.row(n) == r for n, r in zip(names, rows, strict=True)], np.bool_)

@@ -9,7 +9,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from pilotage.framework.events import Action, ClusterEvent, EventRegistration, R
 from pilotage.framework.profile import Profile
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
+from pilotage.framework.status import Status
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.cycle import NO_NODES_REJECTOR, Cycles
 from pilotage.scheduling.decide import Asker
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import FailureHandler
+from pilotage.scheduling.gatereports import GateReports
 from pilotage.scheduling.handle import EngineHandle
 from pilotage.scheduling.informers import Informers
 from pilotage.scheduling.messages import (
@@ -38,13 +40,16 @@ from pilotage.scheduling.messages import (
     Upserted,
 )
 from pilotage.scheduling.outbox import Outbox
+from pilotage.scheduling.preemption import GATE_EVENTS, PREEMPTION_GATE, Preemptions
 from pilotage.scheduling.queue import SchedulingQueue
+from pilotage.scheduling.queue_hints import AskHint
 from pilotage.scheduling.queue_record import BackoffSettings, QueueProfile
 from pilotage.scheduling.statistics import EngineStatistics
 from pilotage.scheduling.stories import StoryEntry
 from pilotage.scheduling.transitions import Position
 from pilotage.scheduling.waiting import Waiting, waiting
 from pilotage.state.cluster import ClusterState
+from pilotage.state.podinfo import PodInfo
 
 _NODE_COMES = (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)
 
@@ -67,7 +72,7 @@ class Engine:
             profile.scheduler_name: Profile(profile, registry, self._handle) for profile in settings.profiles
         }
         queue = SchedulingQueue(
-            {name: _queue_profile(profile) for name, profile in self.profiles.items()},
+            {name: _queue_profile(profile, self._gate) for name, profile in self.profiles.items()},
             BackoffSettings(
                 settings.pod_initial_backoff,
                 settings.pod_max_backoff,
@@ -77,9 +82,17 @@ class Engine:
         )
         self._state = EngineState(settings, self.cluster, self.profiles, queue, outbox, random)
         self._failures = FailureHandler(self._state)
+        self._gate_reports = GateReports(self._state, self._failures.writer, self._failures.say)
         self._bindings = Bindings(self._state, self._failures)
-        self._cycles = Cycles(self._state, self._bindings, self._failures, askers or {})
-        self._informers = Informers(self._state, self._cycles, self._bindings, self._failures)
+        self._preemptions = Preemptions(self._state, self._bindings, self._failures.writer)
+        self._bindings.on_victim = self._preemptions.binding_ended
+        self._cycles = Cycles(self._state, self._bindings, self._failures, self._preemptions, askers or {})
+        self._informers = Informers(
+            self._state, self._cycles, self._bindings, self._failures, self._preemptions
+        )
+
+    def _gate(self, pod: PodInfo) -> Status:
+        return self._preemptions.gate(pod)
 
     # -- the two ways in -------------------------------------------------------------------------
 
@@ -103,9 +116,10 @@ class Engine:
     def _begin(self, now: float) -> None:
         self._state.outbox.begin(now)
         self._state.queue.flush(self._state.now)
-        self._state.report_moves()
+        self._report_moves()
         self._bindings.expire()
         self._cycles.expire()
+        self._gate_reports.expire()
 
     def _dispatch(self, event: Event) -> None:
         match event:
@@ -123,7 +137,8 @@ class Engine:
     def _dispatch_return(self, event: Event) -> None:
         match event:
             case CallFinished():
-                self._bindings.call_finished(event)
+                if not self._preemptions.call_finished(event):
+                    self._bindings.call_finished(event)
             case StepFinished():
                 self._bindings.step_finished(event)
             case PermitResolved():
@@ -145,7 +160,11 @@ class Engine:
             for event in permits:
                 self._bindings.permit_resolved(event)
         self._state.queue.activate(self._handle.take_activations(), self._state.now)
+        self._report_moves()
+
+    def _report_moves(self) -> None:
         self._state.report_moves()
+        self._gate_reports.look()
 
     # -- looking in ------------------------------------------------------------------------------
 
@@ -154,12 +173,17 @@ class Engine:
         """True when `schedule` would find a pod."""
         return self._state.queue.has_work
 
+    def ask_hints_through(self, ask: AskHint) -> None:
+        """For whoever measures queueing hints, see `queue_hints.ask_hint`."""
+        self._state.queue.ask_hints_through(ask)
+
     def next_wakeup(self) -> float | None:
         """When time alone will change something: send a Tick then. None when it never will."""
         times = (
             self._state.queue.next_wakeup(),
             self._bindings.next_deadline(),
             self._cycles.next_deadline(),
+            self._gate_reports.next_deadline(),
         )
         return min((time for time in times if time is not None), default=None)
 
@@ -206,6 +230,8 @@ class Engine:
         self._state.queue.check_invariants()
         self._bindings.check_invariants()
         self._cycles.check_invariants()
+        self._gate_reports.check_invariants()
+        self._preemptions.check_invariants()
         self.cluster.check_invariants()
         self._check_every_pod_is_somewhere()
 
@@ -228,9 +254,10 @@ class Engine:
         assert self._state.queue.in_flight() == {*self._cycles.uids(), *self._bindings.undecided()}
 
 
-def _queue_profile(profile: Profile) -> QueueProfile:
+def _queue_profile(profile: Profile, preemption_gate: Callable[[PodInfo], Status]) -> QueueProfile:
+    gates = [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
     return QueueProfile(
         profile.queue_sort.sort_key,
-        [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue],
-        {**profile.registrations(), NO_NODES_REJECTOR: _NODE_COMES},
+        [*gates, (PREEMPTION_GATE, preemption_gate)],
+        {PREEMPTION_GATE: GATE_EVENTS, **profile.registrations(), NO_NODES_REJECTOR: _NODE_COMES},
     )

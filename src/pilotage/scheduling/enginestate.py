@@ -12,7 +12,9 @@ from numpy.random import Generator
 from pilotage.framework.events import ClusterEvent
 from pilotage.framework.profile import Profile
 from pilotage.framework.settings import Settings
+from pilotage.scheduling.cluster_events import pod_deleted
 from pilotage.scheduling.outbox import Outbox
+from pilotage.scheduling.placements import nominated_to
 from pilotage.scheduling.queue import SchedulingQueue
 from pilotage.scheduling.stories import Stories
 from pilotage.state.cluster import ClusterState
@@ -48,6 +50,21 @@ class EngineState:
         if self.cluster.pod(uid) is None and uid not in self.undecodable:
             return
         self.stories.tell(uid, self.outbox.now, self.outbox.stimulus, text)
+
+    def nominate(self, pod: PodInfo, node: str) -> None:
+        """Nominates in memory; "" only clears. Room that was kept before may be what others wait for."""
+        before = self.cluster.nominations.node_of(pod.uid)
+        self.cluster.nominations.add(pod, node)
+        if before and before != node:
+            self.nomination_given_up(pod, before)
+
+    def nomination_given_up(self, pod: PodInfo, node: str) -> None:
+        """To be told after the nomination went; only pods that it could keep out are asked."""
+
+        def was_below(other: PodInfo) -> bool:
+            return other.priority <= pod.priority and other.uid != pod.uid
+
+        self.notify(pod_deleted(), nominated_to(pod, node), None, only=was_below, is_ours=True)
 
     def notify(
         self,

@@ -23,7 +23,7 @@ from pilotage.state.podinfo import PodInfo
 class Failed:
     """How an attempt failed. No rejector at all means an internal error.
 
-    `nominated`: None leaves the nomination as it is, "" clears it.
+    `nominated`: None leaves the nomination as it is, "" clears it. `preempts`: victims go for it.
     """
 
     status: Status
@@ -31,6 +31,7 @@ class Failed:
     unschedulable: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     nominated: str | None = ""
+    preempts: bool = False
 
     @property
     def reason(self) -> str:
@@ -42,20 +43,26 @@ class FailureHandler:
         self._state = state
         self.writer = StatusWriter(state.outbox)
 
-    def handle(self, record: Record, pod: PodInfo, failed: Failed) -> None:
-        """`pod` is the object that the attempt saw; its record may be in flight or out of the queue."""
+    def handle(self, record: Record, pod: PodInfo, failed: Failed) -> bool:
+        """False when the pod is not wanted any more.
+
+        `pod` is the object that the attempt saw; its record may be in flight or out of the queue.
+        """
         state = self._state
         newest = state.cluster.pod(pod.uid)
         if newest is None or newest.is_bound or pod.uid in state.undecodable:
             state.queue.done(pod.uid)
             state.tell(pod.uid, f"dropped: {failed.message}")
-            return
+            return False
         self._requeue(record, newest, failed)
         if failed.nominated is not None:
-            state.cluster.nominations.add(newest, failed.nominated)
+            state.nominate(newest, failed.nominated)
         self._report_attempt(record, newest, failed)
         self.say(pod_key(newest), failed.message, record.profile)
-        self.writer.not_scheduled(newest, failed.reason, failed.message, failed.nominated)
+        self.writer.not_scheduled(
+            newest, failed.reason, failed.message, failed.nominated, precedes_eviction=failed.preempts
+        )
+        return True
 
     def _requeue(self, record: Record, newest: PodInfo, failed: Failed) -> None:
         record.pod = newest

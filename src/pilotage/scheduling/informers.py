@@ -19,7 +19,8 @@ from pilotage.scheduling.cycle import Cycles
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.messages import Deleted, Undecodable, Upserted
-from pilotage.scheduling.placements import nominated_to, placed
+from pilotage.scheduling.placements import placed
+from pilotage.scheduling.preemption import Preemptions
 from pilotage.state.cluster import NodeChange, PodChange
 from pilotage.state.podinfo import PodInfo
 
@@ -29,12 +30,18 @@ NODES = "nodes"
 
 class Informers:
     def __init__(
-        self, state: EngineState, cycles: Cycles, bindings: Bindings, failures: FailureHandler
+        self,
+        state: EngineState,
+        cycles: Cycles,
+        bindings: Bindings,
+        failures: FailureHandler,
+        preemptions: Preemptions,
     ) -> None:
         self._state = state
         self._cycles = cycles
         self._bindings = bindings
         self._failures = failures
+        self._preemptions = preemptions
         # UIDs of unbound pods whose schedulerName is none of our profiles.
         self.foreign: set[str] = set()
 
@@ -117,14 +124,15 @@ class Informers:
         if change.old_node:
             self._state.notify(cluster_events.pod_deleted(), placed(old, change.old_node), None)
         elif nominated:
-            self._nomination_given_up(old, nominated)
+            self._state.nomination_given_up(old, nominated)
 
     def _forget(self, uid: str) -> None:
         """The pod left: nothing of it stays."""
         state = self._state
-        had_writes = uid in self._failures.writer.pods or uid in self._bindings
+        had_writes = uid in self._failures.writer.pods or uid in self._bindings or uid in self._preemptions
         self._cycles.abandon(uid)
         self._bindings.abort(uid, "the pod is gone")
+        self._preemptions.gone(uid)
         state.queue.delete(uid)
         self.foreign.discard(uid)
         self._failures.writer.forget(uid)
@@ -153,6 +161,7 @@ class Informers:
             self._bindings.confirmed(uid, change.new_node)
         elif change.old is not None and not change.was_assumed:
             self._state.tell(uid, f"bound to {change.new_node} by someone else")
+        self._preemptions.forget(uid)
         self._state.queue.delete(uid)
         self._failures.writer.forget(uid)
 
@@ -179,17 +188,10 @@ class Informers:
         nominations = self._state.cluster.nominations
         before = old.pod.status.nominated_node_name if old is not None else ""
         after = new.pod.status.nominated_node_name
-        node = after if before != after else nominations.node_of(new.uid)
-        if node or before:
-            nominations.add(new, node)
-        if before and before != after:
-            self._nomination_given_up(new, before)
-
-    def _nomination_given_up(self, pod: PodInfo, node: str) -> None:
-        def is_not_above(other: PodInfo) -> bool:
-            return other.priority <= pod.priority
-
-        self._state.notify(cluster_events.pod_deleted(), nominated_to(pod, node), None, only=is_not_above)
+        ours = nominations.node_of(new.uid)
+        node = after if before != after else ours
+        if node or ours:
+            self._state.nominate(new, node)
 
     # -- other objects ---------------------------------------------------------------------------
 
@@ -198,12 +200,26 @@ class Informers:
         if old is None:
             self._state.notify(cluster_events.node_added(), None, new)
         elif new is None:
+            self._give_up_nominations(old.metadata.name)
             self._state.notify(cluster_events.node_deleted(), old, None)
+            self._bindings.object_waits.object_changed(NODES, old.metadata.name)
         else:
             for event in cluster_events.node_updated(old, new):
                 self._state.notify(event, old, new)
+
+    def _give_up_nominations(self, node: str) -> None:
+        """The node is gone, and with it the room that was kept there."""
+        cluster = self._state.cluster
+        for pod in cluster.nominations.on_node(node):
+            cluster.nominations.remove(pod.uid)
+            newest = cluster.pod(pod.uid)
+            if newest is not None and newest.uid not in self.foreign:
+                self._failures.writer.give_up_nomination(newest)
 
     def _object_changed(self, resource: str, old: KubeObject | None, new: KubeObject | None) -> None:
         event = cluster_events.object_event(resource, old, new)
         if event is not None:
             self._state.notify(event, old, new)
+        changed = new or old
+        if changed is not None:
+            self._bindings.object_waits.object_changed(resource, changed.key)

@@ -7,7 +7,7 @@ talks. A failed effect returns as an event.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pilotage.api.meta import KubeObject
@@ -25,6 +25,7 @@ class Upserted(Event):
 
     resource: str
     object: KubeObject
+    is_new: bool = field(default=False, compare=False)  # never told of before; for metrics only
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,15 @@ class Attempt(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class BindingEnded(Effect):
+    """What became of a chosen node; for metrics only. `points`: extension point, status word, seconds."""
+
+    uid: str
+    profile: str
+    points: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Queued(Effect):
     """A pod entered a queue; for metrics only. `queue`: active, backoff, unschedulable, gated."""
 
@@ -170,6 +180,24 @@ class Queued(Effect):
     key: str
     queue: str
     event: str  # label of the event that moved it
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionTried(Effect):
+    """PostFilter ran for a pod that fits nowhere; for metrics only. `victims`: None if it chose no node."""
+
+    uid: str
+    profile: str
+    victims: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionEnded(Effect):
+    """The API calls of a preemption ended, all of them well or not; for metrics only."""
+
+    uid: str
+    seconds: float
+    is_ok: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,20 @@ never reused; nothing is read back from here by a decision except the time.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pilotage.framework.calls import Call
 from pilotage.scheduling.messages import (
     Ask,
     Attempt,
+    BindingEnded,
     Cancel,
     CancelStep,
     Effect,
     Log,
+    PreemptionEnded,
+    PreemptionTried,
     Queued,
     RunStep,
     Submit,
@@ -68,8 +71,17 @@ class Outbox:
     def attempt(self, uid: str, key: str, profile: str, result: str, attempts: int, **details: Any) -> None:
         self._effects.append(Attempt(self.stimulus, uid, key, profile, result, attempts, **details))
 
+    def binding_ended(self, uid: str, profile: str, points: Sequence[tuple[str, str, float]]) -> None:
+        self._effects.append(BindingEnded(self.stimulus, uid, profile, tuple(points)))
+
     def queued(self, uid: str, key: str, queue: str, event: str) -> None:
         self._effects.append(Queued(self.stimulus, uid, key, queue, event))
+
+    def preemption_tried(self, uid: str, profile: str, victims: int | None) -> None:
+        self._effects.append(PreemptionTried(self.stimulus, uid, profile, victims))
+
+    def preemption_ended(self, uid: str, seconds: float, is_ok: bool) -> None:
+        self._effects.append(PreemptionEnded(self.stimulus, uid, seconds, is_ok))
 
     def log(self, level: str, text: str) -> None:
         self._effects.append(Log(self.stimulus, level, text))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pilotage.framework.events import (
     BACKOFF_COMPLETE,
@@ -27,11 +26,10 @@ from pilotage.framework.events import (
     ClusterEvent,
     Resource,
 )
-from pilotage.framework.guard import PluginFailedError, guarded_status
-from pilotage.framework.status import Status
 from pilotage.scheduling.cluster_events import pod_added, pod_updated
+from pilotage.scheduling.queue_gates import Gates
 from pilotage.scheduling.queue_heap import RecordHeap
-from pilotage.scheduling.queue_hints import HintIndex, Occurrence
+from pilotage.scheduling.queue_hints import AskHint, HintIndex, Occurrence
 from pilotage.scheduling.queue_inflight import InFlight
 from pilotage.scheduling.queue_order import SortKey, sort_key
 from pilotage.scheduling.queue_pool import UnschedulablePool
@@ -39,6 +37,7 @@ from pilotage.scheduling.queue_record import (
     BackoffSettings,
     Moved,
     QueueProfile,
+    QueueStatistics,
     Rank,
     Record,
     backoff_seconds,
@@ -57,24 +56,12 @@ _QUEUE_LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class QueueStatistics:
-    """Real lengths, read from the queues themselves."""
-
-    active: int
-    backoff: int
-    unschedulable: int
-    gated: int
-    in_flight: int
-    in_flight_events: Mapping[str, int]
-    rejections: Mapping[tuple[str, str], int]  # (profile, plugin) -> pods waiting on it
-
-
 class SchedulingQueue:
     """One queue for all profiles; they share the sort plugin. Times are seconds since the epoch."""
 
     def __init__(self, profiles: Mapping[str, QueueProfile], settings: BackoffSettings) -> None:
         self._profiles = dict(profiles)
+        self.gates = Gates(self._profiles)
         self._settings = settings
         self._hints = HintIndex(
             {
@@ -212,6 +199,12 @@ class SchedulingQueue:
             else:
                 self._enter(record, str(FORCE_ACTIVATE), now, delay=False)
 
+    def retry(self, uid: str, now: float) -> None:
+        """As `activate`, but what is left of the backoff is kept."""
+        record = self._records.get(uid)
+        if record is not None and record.position in (Position.UNSCHEDULABLE, Position.GATED):
+            self._settle(record, Rank.AFTER_BACKOFF, str(FORCE_ACTIVATE), now)
+
     def notify(
         self,
         event: ClusterEvent,
@@ -287,30 +280,13 @@ class SchedulingQueue:
             self._enter(record, label, now, delay=delay)
 
     def _enter(self, record: Record, label: str, now: float, *, delay: bool) -> None:
-        refused = self._gate(record)
-        if refused is not None:
+        if self.gates.refuse(record):
             self._move(record, Move.GATE, label, now)
         elif not delay:
             self._move(record, Move.ADMIT, label, now)
         else:
             move = Move.WAIT_OUT if record.must_wait_out else Move.DELAY
             self._move(record, move, label, now)
-
-    def _gate(self, record: Record) -> Status | None:
-        """Runs PreEnqueue; remembers who refused and why."""
-        last = record.gating_plugin
-        plugins = self._profiles[record.profile].pre_enqueue
-        for name, pre_enqueue in sorted(plugins, key=lambda plugin: plugin[0] != last) if last else plugins:
-            try:
-                status = guarded_status(name, "PreEnqueue", pre_enqueue, record.pod)
-            except PluginFailedError as fault:  # its pod is gated, the queue goes on
-                status = fault.status
-            if not status.is_success:
-                record.gating_plugin, record.gate_status = name, status.by(name)
-                record.unschedulable_plugins.add(name)
-                return record.gate_status
-        record.gating_plugin, record.gate_status = "", Status()
-        return None
 
     def _move(self, record: Record, move: Move, label: str, now: float) -> None:
         before = record.position
@@ -347,6 +323,10 @@ class SchedulingQueue:
         return sort_key(record, self._profiles[record.profile].sort_key)
 
     # -- looking in ------------------------------------------------------------------------------
+
+    def ask_hints_through(self, ask: AskHint) -> None:
+        """For whoever measures hints: `ask` must answer as `ask_hint` does."""
+        self._hints.ask = ask
 
     @property
     def has_work(self) -> bool:

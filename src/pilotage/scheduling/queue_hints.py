@@ -7,8 +7,9 @@ because a taint may have hidden a node from the plugin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias
 
 from pilotage.framework.events import (
@@ -52,6 +53,29 @@ class Occurrence:
         return not self.own or self.own == uid
 
 
+class HintResult(Enum):
+    """What came of asking a hint; an error wakes the pod."""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+    ERROR = "Error"
+
+
+def ask_hint(plugin: str, hint: HintFn | None, record: Record, occurrence: Occurrence) -> HintResult:
+    """`plugin` is for whoever looks on."""
+    del plugin
+    if hint is None:
+        return HintResult.QUEUE
+    try:
+        skips = hint(record.pod, occurrence.old, occurrence.new) is Hint.SKIP
+    except Exception:  # plugin code: whatever it raises, waking the pod is the safe answer
+        return HintResult.ERROR
+    return HintResult.SKIP if skips else HintResult.QUEUE
+
+
+AskHint: TypeAlias = Callable[[str, HintFn | None, Record, Occurrence], HintResult]
+
+
 def matches(registered: ClusterEvent, event: ClusterEvent, *, own: bool) -> bool:
     """Does a registration cover an event? `own`: the event is an update of the waiting pod itself."""
     if not registered.action & event.action:
@@ -71,6 +95,7 @@ class HintIndex:
     def __init__(self, registrations: Mapping[RejectorKey, Sequence[EventRegistration]]) -> None:
         self._registrations = {key: _completed(regs) for key, regs in registrations.items()}
         self._cache: dict[tuple[Resource, Action, bool], dict[RejectorKey, HintFns]] = {}
+        self.ask: AskHint = ask_hint  # to be replaced by one that also looks on
 
     def ensure(self, key: RejectorKey) -> None:
         """Makes an unknown rejector one that every event wakes."""
@@ -107,7 +132,7 @@ class HintIndex:
             return Rank.AFTER_BACKOFF
         rank = Rank.SKIP
         for plugin, hints in self._asked(record, occurrence):
-            if not _says_queue(hints, record, occurrence):
+            if all(self.ask(plugin, hint, record, occurrence) is HintResult.SKIP for hint in hints):
                 continue
             if plugin in record.pending_plugins and not occurrence.is_ours:
                 return Rank.IMMEDIATELY
@@ -136,16 +161,3 @@ def _completed(registrations: Sequence[EventRegistration]) -> Sequence[EventRegi
         taint = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
         return (*registrations, EventRegistration(taint))
     return registrations
-
-
-def _says_queue(hints: HintFns, record: Record, occurrence: Occurrence) -> bool:
-    return any(_ask(hint, record, occurrence) for hint in hints)
-
-
-def _ask(hint: HintFn | None, record: Record, occurrence: Occurrence) -> bool:
-    if hint is None:
-        return True
-    try:
-        return hint(record.pod, occurrence.old, occurrence.new) is not Hint.SKIP
-    except Exception:  # plugin code: whatever it raises, waking the pod is the safe answer
-        return True

@@ -97,6 +97,19 @@ class Moved:
     event: str
 
 
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """Real lengths, read from the queues themselves."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    in_flight_events: Mapping[str, int]
+    rejections: Mapping[tuple[str, str], int]  # (profile, plugin) -> pods waiting on it
+
+
 def backoff_seconds(record: QueuedPod, settings: BackoffSettings) -> float:
     """Errors in a row take precedence over rejections; 0 when there was neither."""
     failures = record.consecutive_errors or record.unschedulable_count

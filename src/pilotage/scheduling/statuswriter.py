@@ -35,19 +35,31 @@ class StatusWriter:
         # UIDs of pending pods that something was submitted for.
         self._wishes: dict[str, _Wish] = {}
 
-    def not_scheduled(self, newest: PodInfo, reason: str, message: str, nominated: str | None) -> None:
+    def not_scheduled(
+        self,
+        newest: PodInfo,
+        reason: str,
+        message: str,
+        nominated: str | None,
+        *,
+        precedes_eviction: bool = False,
+    ) -> None:
         """Sets PodScheduled=False; `nominated`: None leaves the nomination alone, "" clears it."""
         condition = self._condition(newest, reason, message)
         node = self._nomination(newest, nominated)
         if condition is None and node is None:
             return
         conditions = () if condition is None else (condition,)
-        self._outbox.submit(PatchPodStatus(pod_key(newest), conditions, node))
+        self._outbox.submit(PatchPodStatus(pod_key(newest), conditions, node, precedes_eviction))
 
     def expect(self, pod: PodInfo, node: str) -> None:
         """Nominates the node that the pod is on its way to."""
         if self._nomination(pod, node) is not None:
             self._outbox.submit(PatchPodStatus(pod_key(pod), nominated_node=node))
+
+    def give_up_nomination(self, newest: PodInfo) -> None:
+        if self._nomination(newest, "") is not None:
+            self._outbox.submit(PatchPodStatus(pod_key(newest), nominated_node=""))
 
     def not_readable(self, key: ObjectKey, message: str) -> None:
         """The same for a pod of which nothing but its key is known."""

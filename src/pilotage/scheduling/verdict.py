@@ -40,6 +40,7 @@ class Decision:
     pending_plugins: frozenset[str] = frozenset()
     evaluated: int = 0  # nodes filtered; the search index moves by it
     clears_nomination: bool = False
+    remarks: tuple[str, ...] = ()  # for the log
 
     @property
     def code(self) -> Code:

@@ -26,7 +26,10 @@ def why_not_eligible(cluster: ClusterState, pod: PodInfo, view: NodeView, failur
     row = view.row(nominated) if nominated else None
     if row is None or failures.code(row) is Code.UNRESOLVABLE:
         return ""
-    is_waiting = any(other.priority < pod.priority and _is_leaving(other) for other in view.pods(row))
+    is_waiting = any(
+        other.priority < pod.priority and (other.uid in cluster.evicted or _is_leaving(other))
+        for other in view.pods(row)
+    )
     return VICTIM_IS_LEAVING if is_waiting else ""
 
 
