@@ -79,6 +79,15 @@ class Dispatcher:
         self._timer: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._is_closed = False
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Sends nothing until `resume`: another replica leads."""
+        self._is_held = True
+
+    def resume(self) -> None:
+        self._is_held = False
+        self.wake()
 
     @property
     def in_flight(self) -> int:
@@ -94,7 +103,7 @@ class Dispatcher:
         if self._is_closed:
             return
         self._on_effects(self._source.drain_calls(SHUTTING_DOWN, self._time()))
-        self.wake()
+        self.resume()
         try:
             await asyncio.wait_for(self._wait_idle(), deadline)
         except TimeoutError:
@@ -115,7 +124,7 @@ class Dispatcher:
     def _pump(self) -> None:
         """Takes and starts whatever may go now, and sets the timer for the rest."""
         self._soon = None
-        if self._is_closed:
+        if self._is_closed or self._is_held:
             return
         now = self._time()
         effects: list[Effect] = []

@@ -104,6 +104,7 @@ class Scheduler:
         self.calls = CallQueue(default_call_types(identity))
         self.core = Core(self.engine, self.calls)
         self.is_stopping = False
+        self._active: asyncio.Event | None = None
         self._observers = tuple(observers)
         self._freeze_gc = freeze_gc
         self._slice_seconds = SLICE_SECONDS if isinstance(self.clock, RealClock) else None
@@ -144,9 +145,15 @@ class Scheduler:
         for observer in self._observers:
             observer.handled(event, seconds)
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set. Raises only for bugs: a part that ended by itself ends the whole."""
+    async def run(self, stop: asyncio.Event, active: asyncio.Event | None = None) -> None:
+        """Until `stop` is set. Raises only for bugs: a part that ended by itself ends the whole.
+
+        Until `active` is set (None: from the start) it follows the cluster and decides and writes nothing.
+        """
         tasks = asyncio.get_running_loop()
+        self._active = active
+        if active is not None and not active.is_set():
+            self._dispatcher.hold()
         informers = tasks.create_task(self._informers.run(), name="informers")
         deciding = tasks.create_task(self._decide(), name="deciding")
         stopping = tasks.create_task(stop.wait(), name="waiting for the stop")
@@ -172,6 +179,9 @@ class Scheduler:
 
     async def _decide(self) -> None:
         await self._informers.synced.wait()
+        if self._active is not None:
+            await self._active.wait()
+            self._dispatcher.resume()
         if self._freeze_gc:
             # What the first lists brought stays: the collector need not look at it again and again.
             gc.collect()
