@@ -173,7 +173,10 @@ def test_e11_asking_nothing_of_an_overcommitted_resource() -> None:
         h.create(h.pod("p0", cpu="100m", resources={dev: 0}), h.pod("p1", resources={dev: 1}))
         h.run_until_running("p0")
         h.run_for(3)
-        assert h.pod_state("p1").message == f"0/1 nodes are available: 1 Insufficient {dev}."
+        assert h.pod_state("p1").message == (
+            f"0/1 nodes are available: 1 Insufficient {dev}. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        )
         h.patch("nodes", "n1", {"status": {"allocatable": {dev: "3"}}}, subresource="status")
         assert h.run_until_bound("p1", timeout=10) <= 2
 
@@ -190,7 +193,9 @@ def test_e14_a_pinned_pod_is_judged_on_its_node_alone() -> None:
         h.run_for(3)
         message = h.pod_state("daemon").message
         assert message == (
-            "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+            "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
+            "no new claims to deallocate, preemption: 0/3 nodes are available: 1 No preemption victims found "
+            "for incoming pod, 2 Preemption is not helpful for scheduling."
         )
 
 
@@ -203,7 +208,8 @@ def test_g1_the_counts_of_a_message_add_up() -> None:
         h.run_for(3)
         assert h.pod_state("a").message == (
             "0/6 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
-            "2 Insufficient cpu, 3 node(s) had untolerated taint(s)."
+            "2 Insufficient cpu, 3 node(s) had untolerated taint(s). no new claims to deallocate, "
+            "preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling."
         )
 
 
