@@ -193,11 +193,6 @@ def test_one_undecodable_pod_among_five_thousand() -> None:
         assert len(h.requests(path="/p2500x")) <= 6, "told once, not for ever"
 
 
-def claim_pod(h: Harness) -> dict[str, object]:
-    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
-    return h.pod("odd", cpu=1, volumes=[volume])
-
-
 def resource_claim_pod(h: Harness) -> dict[str, object]:
     return h.pod("odd", cpu=1, resourceClaims=[{"name": "gpu", "resourceClaimName": "one-gpu"}])
 
@@ -206,9 +201,7 @@ def group_pod(h: Harness) -> dict[str, object]:
     return h.pod("odd", cpu=1, schedulingGroup={"podGroupName": "team"})
 
 
-@pytest.mark.parametrize(
-    ("build", "named"), [(claim_pod, "data"), (resource_claim_pod, "gpu"), (group_pod, "team")]
-)
+@pytest.mark.parametrize(("build", "named"), [(resource_claim_pod, "gpu"), (group_pod, "team")])
 def test_what_is_not_built_yet_stays_pending_with_its_name(build: object, named: str) -> None:
     with Harness(seed=9) as h:
         h.create(h.node("n1"), build(h), h.pod("good", cpu=1))  # type: ignore[operator]

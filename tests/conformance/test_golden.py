@@ -1,7 +1,6 @@
 """Recorded decisions of kube-scheduler (data/README.md), decided again in process.
 
-Every family that is in scope has no mismatch at all, whole texts, victims and nominations included. Out of
-scope until its issue, and named here so that nobody takes silence for success: the volumes family.
+No family has a mismatch, whole texts, victims and nominations included, and nothing is left out.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ IN_SCOPE = {
     "resources": 52,
     "spread": 58,
     "taints": 58,
+    "volumes": 58,
 }
-OUT_OF_SCOPE = {"volumes": 58}
 PREEMPTIONS = 69  # scenarios with victims
 
 
@@ -68,7 +67,7 @@ def test_every_recorded_family_is_accounted_for() -> None:
     found: dict[str, int] = {}
     for scenario in scenarios():
         found[scenario.family] = found.get(scenario.family, 0) + 1
-    assert found == {**IN_SCOPE, **OUT_OF_SCOPE}
+    assert found == IN_SCOPE
 
 
 @pytest.mark.slow
@@ -88,20 +87,11 @@ def test_nothing_is_compared_only_in_part() -> None:
 
 
 @pytest.mark.slow
-def test_pods_with_volumes_stay_pending_with_a_reason_until_volumes_are_built() -> None:
-    for result in results("volumes"):
-        texts = [str(mismatch.actual) for mismatch in result.mismatches]
-        assert result.has_passed or any("volume" in text.lower() for text in texts), failure_block(result)
-
-
-@pytest.mark.slow
-def test_every_hint_of_a_built_plugin_wakes_the_pod_under_the_recorded_event() -> None:
+def test_every_hint_wakes_the_pod_under_the_recorded_event() -> None:
     settings, registry = default_profile()
     hints = read_scenarios(DATA / "hints.jsonl.gz")
     found = [replay_hint(hint, settings, registry) for hint in hints]
     failed = [failure_block(result) for result in found if not result.has_passed]
     assert not failed, "\n\n".join(failed)
-    not_compared = [result.scenario.reason for result in found if not result.is_compared]
     assert len(hints) == 359
-    assert len(not_compared) == 46
-    assert set(not_compared) == {"pvc", "immediate"}
+    assert all(result.is_compared for result in found)

@@ -27,11 +27,15 @@ from pilotage.plugins.node_resources_balanced_allocation import (
 )
 from pilotage.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from pilotage.plugins.node_unschedulable import NodeUnschedulable
+from pilotage.plugins.node_volume_limits import NodeVolumeLimits
 from pilotage.plugins.not_built_yet import NotBuiltYet
 from pilotage.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from pilotage.plugins.priority_sort import PrioritySort
 from pilotage.plugins.scheduling_gates import SchedulingGates
 from pilotage.plugins.taint_toleration import TaintToleration
+from pilotage.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
+from pilotage.plugins.volume_restrictions import VolumeRestrictions
+from pilotage.plugins.volume_zone import VolumeZone
 
 _BUILT_IN = (
     SchedulingGates,
@@ -43,6 +47,10 @@ _BUILT_IN = (
     NodePorts,
     NodeResourcesFit,
     NotBuiltYet,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,
@@ -68,10 +76,6 @@ DEFAULT_MULTIPOINT: tuple[PluginRef, ...] = tuple(
 )
 
 NOT_BUILT_YET: tuple[str, ...] = (
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
     "GangScheduling",
     "TopologyPlacementGenerator",
     "PodGroupPodsCount",
@@ -86,6 +90,7 @@ ARGS: Mapping[str, type[msgspec.Struct]] = {
     "PodTopologySpread": PodTopologySpreadArgs,
     "InterPodAffinity": InterPodAffinityArgs,
     "DefaultPreemption": DefaultPreemptionArgs,
+    "VolumeBinding": VolumeBindingArgs,
 }
 """Args by plugin name; plugins that are not here take none."""
 

@@ -34,11 +34,6 @@ def _never(_pod: PodInfo, _old: object | None, _new: object | None) -> Hint:
 
 def _unsupported(pod: Pod) -> Iterator[str]:
     spec = pod.spec
-    for volume in spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield f'uses persistentVolumeClaim "{volume.persistent_volume_claim.claim_name}"'
-        if volume.ephemeral is not None:
-            yield f'uses ephemeral volume "{volume.name}"'
     for claim in spec.resource_claims or ():
         yield f'uses resourceClaim "{claim.name}"'
     if spec.scheduling_group is not None:

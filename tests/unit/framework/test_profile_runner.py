@@ -369,7 +369,7 @@ def test_pre_flight_tells_whether_pre_bind_has_work() -> None:
     busy = type("Busy", (Plugin,), {"pre_bind": lambda *_: SUCCESS})
     cycle = CycleState()
     assert profile(cluster(), **with_plugins(idle)).run_pre_bind_pre_flight(cycle, pod("p"), "n1").is_skip
-    assert cycle.skip_pre_bind == {"Idle"}
+    assert cycle.skip_pre_bind == {"Idle", "VolumeBinding"}
     built = profile(cluster(), **with_plugins(idle, busy))
     assert built.run_pre_bind_pre_flight(CycleState(), pod("p"), "n1").is_success
 

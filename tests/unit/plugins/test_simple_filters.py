@@ -227,11 +227,6 @@ def test_e5_min_domains_with_a_tainted_zone(min_domains: int, fits: bool) -> Non
 @pytest.mark.parametrize(
     ("spec", "need"),
     [
-        (
-            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
-            'uses persistentVolumeClaim "data"',
-        ),
-        ({"volumes": [{"name": "scratch", "ephemeral": {}}]}, 'uses ephemeral volume "scratch"'),
         ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]}, 'uses resourceClaim "gpu"'),
         ({"schedulingGroup": {"podGroupName": "gang"}}, 'belongs to pod group "gang"'),
         ({"workloadRef": {"name": "train"}}, 'belongs to workload "train"'),
@@ -269,6 +264,10 @@ def test_the_default_profile_runs_in_kube_schedulers_order() -> None:
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
         "PodTopologySpread",
         "InterPodAffinity",
         "NodeDeclaredFeatures",
@@ -278,6 +277,7 @@ def test_the_default_profile_runs_in_kube_schedulers_order() -> None:
         "TaintToleration": 3,
         "NodeAffinity": 2,
         "NodeResourcesFit": 1,
+        "VolumeBinding": 1,  # scores only with the gate StorageCapacityScoring
         "PodTopologySpread": 2,
         "InterPodAffinity": 2,
         "NodeResourcesBalancedAllocation": 1,
