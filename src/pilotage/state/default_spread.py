@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from pilotage.api.meta import KubeObject, OwnerReference
+from pilotage.api.meta import OwnerReference
 from pilotage.api.others import ReplicaSet, ReplicationController, Service, StatefulSet
 from pilotage.api.selectors import LabelMatcher, SelectorError, compile_label_selector, match_labels
 from pilotage.state.objects import ObjectStore
@@ -49,9 +49,11 @@ class DefaultSelectors:
 
     def _find(self, info: PodInfo, resource: str, name: str) -> LabelMatcher | None:
         pairs = dict(pair for found in self._services(info) for pair in found.items())
-        selector = match_labels(pairs)
         controller = self._objects.get(resource, name, info.namespace) if resource else None
-        if controller is not None:
+        if isinstance(controller, ReplicationController):
+            pairs.update(controller.spec.selector or {})  # where the two contradict, it decides
+        selector = match_labels(pairs)
+        if isinstance(controller, (ReplicaSet, StatefulSet)):
             selector = selector & _selector_of(controller)
         return None if selector.is_everything or selector.is_nothing else selector
 
@@ -69,13 +71,10 @@ def _controller(info: PodInfo) -> OwnerReference | None:
     return next((owner for owner in owners if owner.controller), None)
 
 
-def _selector_of(controller: KubeObject) -> LabelMatcher:
-    """What the controller selects; everything where that cannot be told."""
-    if isinstance(controller, ReplicationController):
-        return match_labels(controller.spec.selector)
-    if isinstance(controller, (ReplicaSet, StatefulSet)):
-        try:
-            return compile_label_selector(controller.spec.selector)
-        except SelectorError:
-            return match_labels(None)
-    return match_labels(None)
+def _selector_of(controller: ReplicaSet | StatefulSet) -> LabelMatcher:
+    """What the controller selects; everything where it does not say or that cannot be told."""
+    selector = controller.spec.selector
+    try:
+        return match_labels(None) if selector is None else compile_label_selector(selector)
+    except SelectorError:
+        return match_labels(None)
