@@ -121,7 +121,7 @@ class NodeFailures:
         mask: Bool = self._codes == code
         if code is self.absent.code:
             mask |= self._codes == Code.SUCCESS
-        return np.flatnonzero(mask & self._view.alive)
+        return np.flatnonzero(mask & self._view.alive[: mask.size])
 
     def histogram(self) -> Counter[str]:
         """Reason -> number of nodes that gave it, absent nodes included."""

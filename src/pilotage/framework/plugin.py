@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 
 import numpy as np
 
+from pilotage.framework.asking import Asking
 from pilotage.framework.calls import Call
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import EventRegistration
@@ -197,7 +198,8 @@ class FilterPlugin(Protocol):
 class PostFilterPlugin(Protocol):
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: NodeFailures
-    ) -> PostFilterResult: ...
+    ) -> PostFilterResult | Asking[PostFilterResult]:
+        """A generator may ask somebody outside, see `framework.asking`."""
 
 
 @runtime_checkable

@@ -8,11 +8,12 @@ rows, with `PluginFailedError`, which carries that status.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from pilotage.framework.asking import Asking, with_nobody_to_ask
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import (
     WILDCARD,
@@ -23,7 +24,15 @@ from pilotage.framework.events import (
 )
 from pilotage.framework.failures import NodeFailures
 from pilotage.framework.filtering import Bound, PreFilterOutcome, run_filters, run_pre_filters
-from pilotage.framework.guard import PluginFailedError, answered, checked, failed, guarded, guarded_status
+from pilotage.framework.guard import (
+    PluginFailedError,
+    answered,
+    checked,
+    failed,
+    guarded,
+    guarded_status,
+    raised,
+)
 from pilotage.framework.plugin import Handle, PostFilterResult, QueuedPod, WhatIfPlugin
 from pilotage.framework.registry import Registry, RegistryError, implements
 from pilotage.framework.rowcache import Answers, RowCache, is_row_bound
@@ -216,6 +225,12 @@ class Profile:
     def run_post_filter(
         self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: NodeFailures
     ) -> PostFilterResult:
+        """As `post_filtering` where nobody outside can be asked."""
+        return with_nobody_to_ask(self.post_filtering(cycle, pod, view, failures))
+
+    def post_filtering(
+        self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: NodeFailures
+    ) -> Asking[PostFilterResult]:
         """Plugins run until one ends it; the reasons of those that found nothing are put together.
 
         An error keeps its own text: users read it behind the reasons why no node was found.
@@ -227,6 +242,8 @@ class Profile:
             try:
                 call = bound.plugin.post_filter
                 answer = guarded(bound.name, "PostFilter", call, cycle, pod, view, failures)
+                if isinstance(answer, Generator):
+                    answer = yield from _asking(bound.name, answer)
                 result = answered(bound.name, "PostFilter", answer, PostFilterResult)
                 checked(bound.name, "PostFilter", result.nominated_node or "", str)
             except PluginFailedError as exc:
@@ -305,6 +322,14 @@ class Profile:
             else:
                 has_work = True
         return SUCCESS if has_work else SKIP
+
+
+def _asking(plugin: str, asking: Asking[Any]) -> Asking[Any]:
+    """A PostFilter plugin that asks, with whatever it raises as PluginFailedError."""
+    try:
+        return (yield from asking)
+    except Exception as exc:  # plugins are foreign code: any of theirs fails one attempt, never the scheduler
+        raise PluginFailedError(raised(plugin, "PostFilter", exc)) from exc
 
 
 def _looks_at_rows(bound: Bound) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.failures import NodeFailures
+from pilotage.framework.filtering import PreFilterOutcome
 from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.status import Status
 from pilotage.state.nominations import Nominations
@@ -36,6 +37,8 @@ class Trials(Protocol):
     ) -> Rows:
         """The rows that pass the filters. `leading_only`: only the first filters, as far as each depends on
         the row alone. Raises PluginFailedError."""
+
+    def run_pre_filter(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterOutcome: ...
 
     def is_row_bound(self, cycle: CycleState) -> bool:
         """Whether answers in this cycle depend on each row alone, so that rows may change together."""

@@ -7,12 +7,13 @@ preempt keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pilotage.framework.args import PluginArgs, read_args
+from pilotage.framework.asking import AskFailedError, Asking, VictimAsker, Victims
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from pilotage.framework.failures import NodeFailures, histogram_message
@@ -25,12 +26,14 @@ from pilotage.plugins.preemption.budgets import Budgets
 from pilotage.plugins.preemption.choice import best_candidate
 from pilotage.plugins.preemption.dry_run import Candidate, DryRun
 from pilotage.plugins.preemption.eligibility import why_not_eligible
+from pilotage.plugins.preemption.recheck import still_helps
 from pilotage.plugins.preemption.search import find_candidates
 from pilotage.state.cluster import ClusterState
 from pilotage.state.importance import ImportanceIndex
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import NodeView, Rows
 
+NO_CANDIDATE = "no candidate node for preemption"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
@@ -49,13 +52,17 @@ class DefaultPreemption(Plugin):
         self._index = ImportanceIndex()
         self._trials: Trials | None = None
         self._budgets: Budgets | None = None
+        self._victim_askers: Sequence[VictimAsker] = ()
 
     def use_trials(self, trials: Trials) -> None:
         self._trials = trials
 
+    def use_victim_askers(self, askers: Sequence[VictimAsker]) -> None:
+        self._victim_askers = askers
+
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: Rejections
-    ) -> PostFilterResult:
+    ) -> PostFilterResult | Asking[PostFilterResult]:
         reason = why_not_eligible(self._cluster, pod, view, failures)
         if reason:
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
@@ -67,7 +74,31 @@ class DefaultPreemption(Plugin):
         if not candidates:
             text = histogram_message(view.n_nodes, run.failures)
             return PostFilterResult(unschedulable(f"preemption: {text}"), "")
+        if self._victim_askers:
+            return self._asking(run, candidates)
         return self._preempt(pod, view, best_candidate(candidates, self.handle.now()))
+
+    def _asking(self, run: DryRun, candidates: Sequence[Candidate]) -> Asking[PostFilterResult]:
+        """Others outside narrow the victims; what is left is chosen from as things are by then."""
+        view = run.view
+        offered: Mapping[str, Victims] = {
+            view.name(one.row): Victims(one.victims, one.violations) for one in candidates
+        }
+        try:
+            for asker in self._victim_askers:
+                if offered:
+                    offered = yield from asker.narrow(run.pod, offered, lambda name: _pods_on(view, name))
+        except AskFailedError as exc:
+            return PostFilterResult(error(f"preemption: {exc}"))
+        rows = {name: view.row(name) for name in offered}
+        left = [Candidate(row, *offered[name]) for name, row in rows.items() if row is not None]
+        while left:
+            best = best_candidate(left, self.handle.now())
+            left.remove(best)
+            helpful = still_helps(run, best)
+            if helpful is not None:
+                return self._preempt(run.pod, view, helpful)
+        return PostFilterResult(unschedulable(f"preemption: {NO_CANDIDATE}"))
 
     def _dry_run(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> DryRun:
         assert self._trials is not None, "the plugin serves in no profile"
@@ -103,6 +134,11 @@ class DefaultPreemption(Plugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Wakes nobody: the end of a preemption does. A plugin that registers nothing is woken by all."""
         return (EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never),)
+
+
+def _pods_on(view: NodeView, name: str) -> Sequence[PodInfo]:
+    row = view.row(name)
+    return () if row is None else view.pods(row)
 
 
 def _never(_pod: PodInfo, _old: object | None, _new: object | None) -> Hint:

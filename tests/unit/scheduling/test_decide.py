@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pilotage.framework.asking import AskFailedError
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.plugin import NodeRef, Plugin
 from pilotage.framework.settings import PluginRef
 from pilotage.framework.status import Code, Status, error, pending, unschedulable
 from pilotage.plugins import DEFAULT_MULTIPOINT, default_registry
-from pilotage.scheduling.decide import AskFailedError, Deciding, Screening, decide, decide_now
+from pilotage.scheduling.decide import Deciding, Screening, decide, decide_now
 from pilotage.scheduling.verdict import Decision, with_post_filter
 from pilotage.state.cluster import ClusterState
 from pilotage.state.podinfo import PodInfo
@@ -174,6 +175,7 @@ def test_the_post_filter_text_follows_the_histogram() -> None:
 
 class FakeAsker:
     name = "oracle"
+    label = 'asking "oracle"'
     timeout = 3.0
 
     def __init__(self, is_ignorable: bool = False) -> None:
@@ -182,7 +184,7 @@ class FakeAsker:
     def request(self, pod: PodInfo, node_names: Sequence[str]) -> Any | None:
         return list(node_names)
 
-    def screen(self, response: Any) -> Screening:
+    def screen(self, response: Any, node_names: Sequence[str]) -> Screening:
         if not isinstance(response, Screening):
             raise ValueError("gibberish")
         return response

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -178,12 +178,12 @@ def _refuse(*_: object) -> None:
 
 def test_a_fault_while_deciding_is_an_error_of_the_attempt() -> None:
     class Odd:
-        name, timeout, is_ignorable = "odd", 1.0, False
+        name, label, timeout, is_ignorable = "odd", "odd", 1.0, False
 
         def request(self, *_: object) -> Status:
             raise ZeroDivisionError("odd")
 
-        def screen(self, response: object) -> None:
+        def screen(self, response: object, node_names: Sequence[str]) -> None:
             raise NotImplementedError
 
     world = World(askers={"default-scheduler": [Odd()]})

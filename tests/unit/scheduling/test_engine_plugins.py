@@ -472,13 +472,14 @@ class FakeAsker:
     """Asks about every pod; the answer names the nodes to leave out."""
 
     name = "outside"
+    label = 'asking "outside"'
     timeout = 5.0
     is_ignorable = False
 
     def request(self, pod: Any, node_names: Sequence[str]) -> Any | None:
         return (pod.name, tuple(node_names)) if pod.name.startswith("ask") else None
 
-    def screen(self, response: Any) -> Screening:
+    def screen(self, response: Any, node_names: Sequence[str]) -> Screening:
         if not isinstance(response, Mapping):
             raise ValueError("not a mapping")
         return Screening(dict(response))

@@ -52,6 +52,14 @@ def _not_reprieved(
     return victims
 
 
+def fits_without(run: DryRun, row: int, victims: Sequence[PodInfo]) -> bool:
+    """Whether the pod fits once these are gone. Raises PluginFailedError."""
+    node = _Node(run, row)
+    for info in victims:
+        node.take(info)
+    return node.fits(run.scratch())
+
+
 class _Node:
     """One row of an overlay, with the cycle state that belongs to it."""
 
