@@ -6,7 +6,6 @@ engine chose takes the pod on both sides. No differences: both agree in everythi
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -72,7 +71,7 @@ POINTS = _points(REGISTRY)
 def view(resource: str, tree: Tree) -> Any:
     kind = by_resource(resource)
     assert kind is not None
-    return convert_object(kind, copy.deepcopy(tree))
+    return convert_object(kind, tree)
 
 
 @dataclass
@@ -173,7 +172,8 @@ class Case:
     def _disturb_pod(self) -> None:
         if not self.world.pods:
             return
-        pod = copy.deepcopy(self.source.one_of(*self.world.pods))
+        pod = self.source.one_of(*self.world.pods)
+        pod = {**pod, "metadata": dict(pod["metadata"])}
         if self.source.chance(0.3):
             self.world.pods = [known for known in self.world.pods if name_of(known) != name_of(pod)]
             self.cluster.delete_pod(pod["metadata"]["uid"])
@@ -203,8 +203,7 @@ class Case:
         if not decision.node:
             self.cluster.delete_pod(info.uid)
             return
-        bound = copy.deepcopy(pod)
-        bound["spec"]["nodeName"] = decision.node
+        bound = {**pod, "spec": {**pod["spec"], "nodeName": decision.node}}
         self.cluster.assume(info, decision.node)
         if step % 2:
             self._tell_bound(bound)

@@ -1,24 +1,22 @@
-"""What pods ask for and occupy, container by container, in exact fractions."""
+"""What pods ask for and occupy, container by container, exactly."""
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import Any
 
-from pilotage.api.quantity import parse
+from pilotage.api.quantity import NANO, nanos
 
 Tree = dict[str, Any]
 Amounts = dict[str, int]
-Exact = dict[str, Fraction]
+Exact = dict[str, int]  # in units of 10**-9
 
-SCORING_DEFAULTS: Exact = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 1024 * 1024)}
+SCORING_DEFAULTS: Exact = {"cpu": NANO // 10, "memory": 200 * 1024 * 1024 * NANO}
 
 
 def whole(amounts: Exact) -> Amounts:
     """milli-CPU, bytes, units, rounded up; zeros left out."""
     return {
-        name: math.ceil(amount * 1000 if name == "cpu" else amount)
+        name: -(-amount // (NANO // 1000 if name == "cpu" else NANO))
         for name, amount in amounts.items()
         if amount
     }
@@ -65,7 +63,7 @@ def _usage(pod: Tree, defaults: Exact) -> Exact:
     ]
     if not _is_infeasible(status):
         sums.append(_total(pod, _spec_of, level, defaults))
-    return {name: max(s.get(name, Fraction(0)) for s in sums) for s in sums for name in s}
+    return {name: max(s.get(name, 0) for s in sums) for s in sums for name in s}
 
 
 def _is_infeasible(status: Tree) -> bool:
@@ -117,9 +115,7 @@ def _total(pod: Tree, source: Any, level: Tree, defaults: Exact) -> Exact:
     for container in pod["spec"]["containers"]:
         total = _plus(total, ask(container))
     for peak in peaks:
-        total = {
-            name: max(total.get(name, Fraction(0)), peak.get(name, Fraction(0))) for name in total | peak
-        }
+        total = {name: max(total.get(name, 0), peak.get(name, 0)) for name in total | peak}
     for name, amount in exact(level).items():
         if name in ("cpu", "memory") or name.startswith("hugepages-"):
             total = {**total, name: amount}
@@ -127,8 +123,8 @@ def _total(pod: Tree, source: Any, level: Tree, defaults: Exact) -> Exact:
 
 
 def exact(resources: Tree) -> Exact:
-    return {name: parse(quantity) for name, quantity in resources.items()}
+    return {name: nanos(quantity) for name, quantity in resources.items()}
 
 
 def _plus(left: Exact, right: Exact) -> Exact:
-    return {name: left.get(name, Fraction(0)) + right.get(name, Fraction(0)) for name in left | right}
+    return {name: left.get(name, 0) + right.get(name, 0) for name in left | right}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference.plain_amounts import Amounts, exact, requests, whole
+from reference.plain_amounts import Amounts, exact, whole
 from reference.plain_matching import (
     HARD,
     REQUIRED,
@@ -88,7 +88,7 @@ def by_resources(world: PlainWorld, pod: Tree, node: Tree) -> Rejection | None:
     reasons, is_hopeless = [], False
     if len(world.pods_on(node)) + 1 > capacity.get("pods", 0):
         reasons.append("Too many pods")
-    for resource, amount in requests(pod).items():
+    for resource, amount in world.requests(pod).items():
         if amount <= 0 or not _is_compared(world, resource):
             continue
         if amount > capacity.get(resource, 0) - used.get(resource, 0):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reference.plain_amounts import Amounts, usage, usage_for_scoring
+from reference.plain_amounts import Amounts, requests, usage, usage_for_scoring
 
 Tree = dict[str, Any]
 Pair = tuple[str, str]
@@ -45,6 +45,7 @@ class PlainWorld:
     images: dict[str, Image] = field(default_factory=dict)
     # What a manifest occupies, computed once: manifests are replaced, never changed. By identity.
     amounts: dict[int, tuple[Tree, Amounts, Amounts]] = field(default_factory=dict)
+    asked: dict[int, tuple[Tree, Amounts]] = field(default_factory=dict)
 
     def placed(self) -> Iterator[tuple[Tree, Tree]]:
         """Nodes and the pods on them, one pair for each pod."""
@@ -93,6 +94,13 @@ class PlainWorld:
     def requested_for_scoring(self, node: Tree) -> Amounts:
         """cpu and memory with the scoring defaults."""
         return _sum(self._amounts(pod)[2] for pod in self.pods_on(node))
+
+    def requests(self, pod: Tree) -> Amounts:
+        """What an incoming pod asks for."""
+        known = self.asked.get(id(pod))
+        if known is None:
+            known = self.asked[id(pod)] = (pod, requests(pod))
+        return known[1]
 
     def _amounts(self, pod: Tree) -> tuple[Tree, Amounts, Amounts]:
         known = self.amounts.get(id(pod))
