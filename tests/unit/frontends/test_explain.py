@@ -157,7 +157,9 @@ def test_three_changes_and_no_more() -> None:
     assert nodes == ("n1",)
     assert three[2] == "with 1000m less cpu (1000m instead of 2000m)"
     trees[1]["spec"]["nodeSelector"] = {"disk": "ssd"}
-    assert changes(explained(trees, "p")) == {}
+    found = explained(trees, "p")
+    assert changes(found) == {}
+    assert "nothing was found: no 3 changes of the pod are enough for any node" in text(found)
 
 
 def test_preemption_is_told_with_its_victims() -> None:

@@ -157,6 +157,7 @@ def test_labels_of_the_selector() -> None:
     assert changes(found) == {
         ("but for nodeSelector disk=ssd",): ("n1",),
         ("but for nodeSelector gpu=yes",): ("n2",),
+        ("but for the nodeSelector",): ("n1", "n2"),
     }
 
 
@@ -272,6 +273,16 @@ def test_affinity_to_nobody() -> None:
     }
     assert not rejection(found, "n1").may_preempt
     assert changes(found) == {(f"without affinity to app=cache per {ZONE}",): ("n1",)}
+
+
+def test_all_required_affinity_at_once() -> None:
+    affinity = near("cache")
+    affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"].append(
+        near("db")["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    )
+    found = explained([b.node("n1"), b.pod("p", affinity=affinity)], "p")
+    assert "no pod matches it and all other required terms in" in details(found)["n1"]
+    assert changes(found) == {("without its required pod affinity",): ("n1",)}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Look:
     cycle: CycleState
     view: NodeView
     survey: Survey
+    # What explanations found out for one node and may use for the next one.
+    memo: dict[object, Any] = field(default_factory=dict, compare=False)
 
     def place(self, row: int) -> Place:
         """The node as it is, or with the pods nominated to it when it is they that leave no room."""

@@ -13,6 +13,7 @@ from pilotage.frontends.explain.layout import heading, pairs, width, wrapped
 from pilotage.frontends.explain.model import Explanation, Rejection, WhatIf
 from pilotage.frontends.explain.queuetext import queue_rows
 from pilotage.frontends.explain.scores import score_lines
+from pilotage.frontends.explain.whatif import DEPTH
 
 _KINDS: Final = 5  # lines per reason before the rest is only counted
 
@@ -194,6 +195,8 @@ def _changes(explanation: Explanation, columns: int) -> list[str]:
         victims = names([f"{v.namespace}/{v.name} (priority {v.priority})" for v in preemption.victims])
         number = number_of(len(preemption.victims), "pod")
         sentences.append(f"it would preempt {number} on {preemption.node}: {victims}")
+    if not sentences and explanation.rejections and not explanation.is_error:
+        sentences.append(f"nothing was found: no {DEPTH} changes of the pod are enough for any node")
     if not sentences:
         return []
     title = heading("What would have to change")

@@ -47,7 +47,8 @@ class Search:
     def __init__(self, profile: Profile, cluster: ClusterState) -> None:
         self._profile = profile
         self._cluster = cluster
-        self._budget = _BUDGET
+        # Each nominated pod makes each survey slower.
+        self._budget = max(_BUDGET // (1 + len(cluster.nominations) // 10), _WIDTH)
 
     def look(self, scenario: Scenario) -> Look | None:
         """What the filters say; None when a plugin fails."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -22,7 +22,7 @@ from pilotage.state.term_values import OwnedTerm
 from pilotage.state.view import Rows
 
 NAME = "InterPodAffinity"
-_SEARCHED_ROWS = 5_000
+Found = tuple[PodInfo, str]  # a pod and the name of its node
 
 
 class InterPodAffinity(PluginExplanation):
@@ -45,6 +45,12 @@ class InterPodAffinity(PluginExplanation):
         for position, owned in enumerate(terms.required_anti):
             text = f"without anti-affinity against {term_text(owned, look.pod)}"
             yield Change(text, NAME, change_pod(_Without("pod_anti_affinity", position)), len(rows))
+        if len(terms.required) > 1:
+            change = change_pod(_Without("pod_affinity", None))
+            yield Change("without its required pod affinity", NAME, change, len(rows))
+        if len(terms.required_anti) > 1:
+            change = change_pod(_Without("pod_anti_affinity", None))
+            yield Change("without its required pod anti-affinity", NAME, change, len(rows))
 
 
 def term_text(owned: OwnedTerm, pod: PodInfo) -> str:
@@ -83,7 +89,7 @@ def _own_anti(look: Look, place: Place, counts: AffinityCounts, row: int) -> Det
     for owned, pairs in zip(counts.terms.required_anti, counts.anti, strict=True):
         if pairs.is_counted(only)[0]:
             text = f"anti-affinity against {term_text(owned, look.pod)}"
-            other = _first(place, pairs, row, partial(_is_matched, look, owned))
+            other = _first(look, place, pairs, row, partial(_is_matched, look, owned))
             number = int(pairs.sums[pairs.domains[row]])
             return _against(look, text, owned.topology_key, number, other, row)
     return None
@@ -94,7 +100,7 @@ def _existing(look: Look, place: Place, counts: AffinityCounts, row: int) -> Det
     for key, pairs in counts.existing.items():
         if not pairs.is_counted(only)[0]:
             continue
-        other = _first(place, pairs, row, partial(_is_repelling, look, key))
+        other = _first(look, place, pairs, row, partial(_is_repelling, look, key))
         owned = _repels(look, other[0], key) if other is not None else None
         against = term_text(owned, other[0]) if owned is not None and other is not None else f"it per {key}"
         text = f"anti-affinity of other pods against {against}"
@@ -118,9 +124,7 @@ def _repels(look: Look, other: PodInfo, key: str) -> OwnedTerm | None:
     return None
 
 
-def _against(
-    look: Look, text: str, key: str, number: int, other: tuple[PodInfo, str] | None, row: int
-) -> Detail:
+def _against(look: Look, text: str, key: str, number: int, other: Found | None, row: int) -> Detail:
     value = (look.view.node(row).metadata.labels or {}).get(key, "")
     numbers = {"topologyKey": key, "domain": value, "term": text, "matching": number}
     if other is None:
@@ -133,33 +137,42 @@ def _against(
 
 
 def _first(
-    place: Place, pairs: PairCounts, row: int, is_it: Callable[[PodInfo], bool]
-) -> tuple[PodInfo, str] | None:
-    """A pod in the row's domain for which `is_it`, and its node: on the node itself, else on the next one."""
-    for at in (row, *_rows_of_domain(pairs, row)):
-        for pod in place.view.pods(at):
-            if is_it(pod):
-                return pod, place.view.name(at)
-    return None
+    look: Look, place: Place, pairs: PairCounts, row: int, is_it: Callable[[PodInfo], bool]
+) -> Found | None:
+    """A pod in the row's domain for which `is_it`, and its node: this one, else the first."""
+    own = _on_row(place, row, is_it)
+    if own is not None or place.beside:
+        return own or _in_domain(place, pairs, row, is_it)
+    key = (NAME, id(pairs), int(pairs.domains[row]))
+    if key not in look.memo:
+        look.memo[key] = _in_domain(place, pairs, row, is_it)
+    found: Found | None = look.memo[key]
+    return found
 
 
-def _rows_of_domain(pairs: PairCounts, row: int) -> Iterator[int]:
-    yield from np.flatnonzero(pairs.domains == pairs.domains[row])[:_SEARCHED_ROWS].tolist()
+def _on_row(place: Place, row: int, is_it: Callable[[PodInfo], bool]) -> Found | None:
+    return next(((pod, place.view.name(row)) for pod in place.view.pods(row) if is_it(pod)), None)
+
+
+def _in_domain(place: Place, pairs: PairCounts, row: int, is_it: Callable[[PodInfo], bool]) -> Found | None:
+    rows = np.flatnonzero(pairs.domains == pairs.domains[row]).tolist()
+    return next(filter(None, (_on_row(place, at, is_it) for at in rows)), None)
 
 
 # What-ifs
 
 
 class _Without:
-    """All terms of one side but the one at a position."""
+    """All required terms of one side but the one at a position; without a position none of them."""
 
-    def __init__(self, side: str, position: int) -> None:
+    def __init__(self, side: str, position: int | None) -> None:
         self._side = side
         self._position = position
 
     def __call__(self, info: PodInfo) -> PodInfo:
         affinity = info.pod.spec.affinity or Affinity()
         side: PodAffinity = getattr(affinity, self._side) or PodAffinity()
-        required = [term for i, term in enumerate(side.required or ()) if i != self._position]
+        terms = side.required or () if self._position is not None else ()
+        required = [term for i, term in enumerate(terms) if i != self._position]
         changed = msgspec.structs.replace(side, required=required or None)
         return with_spec(info, affinity=msgspec.structs.replace(affinity, **{self._side: changed}))

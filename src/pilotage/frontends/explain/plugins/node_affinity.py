@@ -39,10 +39,13 @@ class NodeAffinity(PluginExplanation):
 
     def changes(self, look: Look, rows: Rows) -> Iterable[Change]:
         pod, weight = look.pod.pod, len(rows)
-        for key, value in (pod.spec.node_selector or {}).items():
-            yield Change(
-                f"but for nodeSelector {key}={value}", NAME, change_pod(_WithoutSelector(key)), weight
-            )
+        selector = pod.spec.node_selector or {}
+        for key, value in selector.items():
+            change = change_pod(_WithoutSelector((key,)))
+            yield Change(f"but for nodeSelector {key}={value}", NAME, change, weight)
+        if len(selector) > 1:
+            change = change_pod(_WithoutSelector(tuple(selector)))
+            yield Change("but for the nodeSelector", NAME, change, weight)
         required = _required(look.pod)
         if required is None:
             return
@@ -119,11 +122,11 @@ def _shown(info: PodInfo, place: Place) -> str:
 
 
 class _WithoutSelector:
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._keys = keys
 
     def __call__(self, info: PodInfo) -> PodInfo:
-        selector = {k: v for k, v in (info.pod.spec.node_selector or {}).items() if k != self._key}
+        selector = {k: v for k, v in (info.pod.spec.node_selector or {}).items() if k not in self._keys}
         return with_spec(info, node_selector=selector or None)
 
 
