@@ -6,16 +6,25 @@ Law: a changed pod has a signature of its own, so that no answer kept for the re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from pilotage.api.pods import Pod
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import NodeView
 
-_AMENDED = "_amended"
+
+class AmendedPod(PodInfo):
+    """A pod with other values of what is computed from its spec (`requests`, `host_ports`)."""
+
+    def __init__(self, pod: Pod, amended: Mapping[str, Any]) -> None:
+        super().__init__(pod)
+        self.amended = dict(amended)
+        signature = PodInfo(pod).signature + repr(sorted(self.amended.items())).encode()
+        for name, value in {**self.amended, "signature": signature}.items():
+            setattr(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +58,11 @@ def change_pod(change: Callable[[PodInfo], PodInfo]) -> Callable[[Scenario], Sce
 def with_spec(info: PodInfo, **fields: Any) -> PodInfo:
     """The pod with other fields in its spec; what was amended stays amended."""
     spec = msgspec.structs.replace(info.pod.spec, **fields)
-    changed = PodInfo(msgspec.structs.replace(info.pod, spec=spec))
-    return amended(changed, vars(info).get(_AMENDED, {}))
+    pod = msgspec.structs.replace(info.pod, spec=spec)
+    return AmendedPod(pod, info.amended) if isinstance(info, AmendedPod) else PodInfo(pod)
 
 
 def amended(info: PodInfo, attributes: Mapping[str, Any]) -> PodInfo:
-    """The pod with other values of what is computed from its spec: `requests`, `host_ports`."""
-    if not attributes:
-        return info
-    changed = copy(info)
-    known = {**vars(info).get(_AMENDED, {}), **attributes}
-    signature = info.signature + repr(sorted(known.items())).encode()
-    vars(changed).update(attributes, signature=signature, **{_AMENDED: known})
-    return changed
+    """The pod with other `attributes`, on top of those that were amended before."""
+    before = info.amended if isinstance(info, AmendedPod) else {}
+    return AmendedPod(info.pod, {**before, **attributes})
