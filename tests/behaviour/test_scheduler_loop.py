@@ -178,8 +178,8 @@ def test_a_bug_ends_the_scheduler_loudly() -> None:
 
 def test_metrics_tell_what_happened() -> None:
     async def use(world: World) -> str:
-        metrics = Metrics(world.scheduler.engine.statistics, lambda: {"pod_binding": 0}, version="1")
-        world.scheduler.add_observer(metrics)
+        metrics = Metrics(version="1")
+        metrics.attach(world.scheduler)
         await world.add(node("n1"), pod("a"), pod("big", "64"))
         await asyncio.sleep(5)
         return exposition(metrics.registry()).decode()

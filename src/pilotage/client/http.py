@@ -55,6 +55,7 @@ class HttpTransport:
         self._streams: aiohttp.ClientSession | None = None
         self._contexts: dict[Tls, ssl.SSLContext] = {}
         self._proxies: dict[str, str | None] = {}  # by server; the environment is read once
+        self.host = ""  # name and port of the server that was asked last
         self._closed = False
 
     async def request(self, request: Request, *, timeout: float = 30.0) -> Response:
@@ -88,6 +89,7 @@ class HttpTransport:
         self, session: aiohttp.ClientSession, request: Request, timeout: float | None
     ) -> tuple[aiohttp.ClientResponse, _Progress]:
         access = await self._access()
+        self.host = urlsplit(access.server).netloc
         answer, progress = await self._attempt(session, request, access, timeout)
         if answer.status == _UNAUTHORIZED:
             newer = await self._refreshed(access)
@@ -131,7 +133,7 @@ class HttpTransport:
 
     def _proxy(self, server: str) -> str | None:
         if server not in self._proxies:
-            self._proxies[server] = _environment_proxy(server)
+            self._proxies[server] = environment_proxy(server)
         return self._proxies[server]
 
     def _context(self, tls: Tls) -> ssl.SSLContext:
@@ -212,7 +214,7 @@ def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in answer.headers.items()}
 
 
-def _environment_proxy(server: str) -> str | None:
+def environment_proxy(server: str) -> str | None:
     """What HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; never for this machine itself."""
     proxies = getproxies_environment()
     if not proxies:

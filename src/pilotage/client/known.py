@@ -12,7 +12,7 @@ for equality; only when both are decimal numbers does order count, to drop a rep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -36,12 +36,13 @@ class Identity(NamedTuple):
 class Change:
     """`object`: the new state, the last known one (DELETED), or the failure (UNDECODABLE).
 
-    `identity` is that of the state in `object`.
+    `identity` is that of the state in `object`; `is_new`: nothing of it was told before.
     """
 
     type: ChangeType
     object: Any
     identity: Identity
+    is_new: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class KnownObjects:
             last = _last_good(known) if known is not None and not changes else None
             self._known[key] = replace(item, last=last) if item.is_failure else item
         kind = ChangeType.UNDECODABLE if item.is_failure else ChangeType.UPSERTED
-        changes.append(Change(kind, item.object, identity))
+        changes.append(Change(kind, item.object, identity, is_new=known is None or bool(changes)))
         return changes
 
     def _forget(self, key: tuple[str, str]) -> Change:

@@ -27,6 +27,11 @@ class Code(IntEnum):
     PENDING = 6
 
     @property
+    def word(self) -> str:
+        """As kube-scheduler writes it in metrics."""
+        return "UnschedulableAndUnresolvable" if self is Code.UNRESOLVABLE else self.name.capitalize()
+
+    @property
     def is_rejection(self) -> bool:
         return self in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -18,11 +20,15 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 
 Labels = tuple[str, ...]
+L = TypeVar("L", bound=Labels)
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Upper bounds of `count` buckets, the first one `start`; +Inf is implied."""
-    return tuple(float(start * factor**n) for n in range(count))
+    """Upper bounds of `count` buckets, the first one `start`; +Inf is implied.
+
+    Multiplied one by one: the last digits are those that other Prometheus clients print.
+    """
+    return tuple(accumulate([factor] * (count - 1), lambda bound, by: bound * by, initial=float(start)))
 
 
 class Counter:
@@ -76,9 +82,31 @@ class Histogram:
             yield "+Inf" if bound == float("inf") else repr(bound), float(total)
 
 
+class Figures:
+    """Base of a set of figures: attributes that are counters or histograms are shown, in their order."""
+
+    def families(self) -> Iterator[Metric]:
+        for figure in vars(self).values():
+            if isinstance(figure, (Counter, Histogram)):
+                yield figure.family()
+
+
 def gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     """A gauge with one label, from figures read at the moment of the scrape."""
-    family = GaugeMetricFamily(name, text, labels=[label])
+    return gauges(name, text, (label,), {(value,): figure for value, figure in values.items()})
+
+
+def gauges(name: str, text: str, labels: Labels, values: Mapping[L, float]) -> Metric:
+    """The same with several labels (or none: values of `()`)."""
+    return _family(GaugeMetricFamily(name, text, labels=labels), values)
+
+
+def counters(name: str, text: str, labels: Labels, values: Mapping[L, float]) -> Metric:
+    """Counts that somebody else keeps; `name` without `_total`."""
+    return _family(CounterMetricFamily(name, text, labels=labels), values)
+
+
+def _family(family: GaugeMetricFamily | CounterMetricFamily, values: Mapping[L, float]) -> Metric:
     for value, figure in values.items():
-        family.add_metric([value], figure)
+        family.add_metric(value, figure)
     return family

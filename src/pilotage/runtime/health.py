@@ -36,6 +36,7 @@ class Checks:
     metrics: Callable[[], bytes]
     calls: Callable[[], bytes]
     pod: Callable[[str, str], bytes | None] = lambda _namespace, _name: None  # None: there is no such pod
+    on_check: Callable[[str, str, bool], None] = lambda _name, _page, _is_good: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,9 @@ class HealthApp:
             return Page(405, b"method not allowed\n")
         match path:
             case "/healthz" | "/livez":
-                return _verdict(path, self._checks.live, is_verbose)
+                return self._verdict(path, self._checks.live, is_verbose)
             case "/readyz":
-                return _verdict(path, {**self._checks.live, **self._checks.ready}, is_verbose)
+                return self._verdict(path, {**self._checks.live, **self._checks.ready}, is_verbose)
             case "/metrics":
                 return Page(200, self._checks.metrics(), PROMETHEUS)
             case "/debug/calls":
@@ -84,16 +85,17 @@ class HealthApp:
             return Page(404, f"the scheduler knows no pod {key}\n".encode())
         return Page(200, body, "application/json")
 
-
-def _verdict(path: str, checks: Mapping[str, Callable[[], str | None]], is_verbose: bool) -> Page:
-    """`ok`, or every check with its mark when one failed or the list was asked for."""
-    results = {name: check() for name, check in checks.items()}
-    is_good = not any(results.values())
-    if is_good and not is_verbose:
-        return Page(200, b"ok")
-    lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
-    lines.append(f"{path.lstrip('/')} check {'passed' if is_good else 'failed'}")
-    return Page(200 if is_good else 500, "\n".join(lines).encode() + b"\n")
+    def _verdict(self, path: str, checks: Mapping[str, Callable[[], str | None]], is_verbose: bool) -> Page:
+        """`ok`, or every check with its mark when one failed or the list was asked for."""
+        results = {name: check() for name, check in checks.items()}
+        for name, why in results.items():
+            self._checks.on_check(name, path.lstrip("/"), not why)
+        is_good = not any(results.values())
+        if is_good and not is_verbose:
+            return Page(200, b"ok")
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
+        lines.append(f"{path.lstrip('/')} check {'passed' if is_good else 'failed'}")
+        return Page(200 if is_good else 500, "\n".join(lines).encode() + b"\n")
 
 
 class _Server(uvicorn.Server):

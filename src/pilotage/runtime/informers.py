@@ -93,7 +93,7 @@ def as_event(resource: str, change: Change) -> Event:
     """The engine's word for a change."""
     match change.type:
         case ChangeType.UPSERTED:
-            return Upserted(resource, change.object)
+            return Upserted(resource, change.object, is_new=change.is_new)
         case ChangeType.DELETED:
             return Deleted(resource, change.object)
         case ChangeType.UNDECODABLE:

@@ -1,7 +1,8 @@
-"""Times plugin methods from outside, so that a slow one is known by name.
+"""Times plugins, extension points and hints from outside, so that a slow one is known by name.
 
-The registry that the engine is given builds the same plugins with their methods wrapped; engine, profile
-and plugins know nothing of it. `async def` methods are left alone: they are timed where they are run.
+The registry that the engine is given builds the same plugins with their methods wrapped, and the runners of a
+profile are wrapped once it is built; engine, profile and plugins know nothing of it, and where nobody asks,
+it costs nothing. `async def` methods are left alone: they are timed where they are run.
 """
 
 from __future__ import annotations
@@ -9,13 +10,19 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
+from pilotage.framework.cycle import CycleState
+from pilotage.framework.events import HintFn
+from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.plugin import Handle, PermitResult, PreFilterResult
+from pilotage.framework.profile import Profile
 from pilotage.framework.registry import POINT_METHODS, PluginFactory, Registry
-from pilotage.framework.status import Code, Status
+from pilotage.framework.status import SUCCESS, Code, Status
+from pilotage.scheduling.queue_hints import AskHint, HintResult, Occurrence, ask_hint
+from pilotage.scheduling.queue_record import Record
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +34,6 @@ Observe = Callable[[str, str, str, float], None]
 
 # Called for every comparison of the queue: timing them would cost more than they do.
 _NOT_TIMED = frozenset({"queueSort"})
-_STATUS_WORDS = {Code.UNRESOLVABLE: "UnschedulableAndUnresolvable"}
 
 
 class TimedRegistry(Registry):
@@ -87,5 +93,99 @@ def _timed(function: Callable[..., Any], name: str, point: str, observe: Observe
 
 def _status_word(result: object) -> str:
     status = result.status if isinstance(result, (PermitResult, PreFilterResult)) else result
-    code = status.code if isinstance(status, Status) else Code.SUCCESS
-    return _STATUS_WORDS.get(code, code.name.capitalize())
+    return status.code.word if isinstance(status, Status) else Code.SUCCESS.word
+
+
+# Extension points
+
+
+class Watcher(Protocol):
+    """Who wants to know; see `runtime.metrics_plugins`."""
+
+    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None: ...
+
+    def evaluated(self, labels: tuple[str, ...]) -> None: ...
+
+    def failed(self, plugin: str, point: str) -> None: ...
+
+
+_RUNNERS = {
+    "run_pre_filter": "PreFilter",
+    "run_filters": "Filter",
+    "run_post_filter": "PostFilter",
+    "run_pre_score": "PreScore",
+    "run_scores": "Score",
+    "run_reserve": "Reserve",
+    "run_unreserve": "Unreserve",
+    "run_pre_bind_pre_flight": "PreBindPreFlight",
+}
+_EVALUATED = ("PreFilter", "Filter", "PreScore", "Score")
+
+
+def time_points(profile: Profile, watcher: Watcher) -> None:
+    """Wraps the runners of one profile; once per profile."""
+    for method, point in _RUNNERS.items():
+        run = getattr(profile, method)
+        setattr(profile, method, _timed_point(run, profile, point, watcher))
+
+
+def _timed_point(
+    run: Callable[..., Any], profile: Profile, point: str, watcher: Watcher
+) -> Callable[..., Any]:
+    names = [bound.name for bound in profile.at(point[0].lower() + point[1:])] if point in _EVALUATED else []
+    labels = [(name, (name, point, profile.name)) for name in names]
+
+    def timed(cycle: CycleState, *args: Any, **kwargs: Any) -> Any:
+        start = perf_counter()
+        status = SUCCESS
+        try:
+            result = run(cycle, *args, **kwargs)
+            status = _status_of(result)
+        except PluginFailedError as fault:
+            status = fault.status
+            raise
+        finally:
+            watcher.point_ran(profile.name, point, status.code.word, perf_counter() - start)
+            if status.code is Code.ERROR:
+                watcher.failed(status.plugin, point)
+            _count(labels, cycle, point, status, watcher)
+        return result
+
+    return timed
+
+
+def _status_of(result: object) -> Status:
+    status = result if isinstance(result, Status) else getattr(result, "status", None)
+    return status if isinstance(status, Status) else SUCCESS
+
+
+def _count(
+    labels: Sequence[tuple[str, tuple[str, ...]]],
+    cycle: CycleState,
+    point: str,
+    status: Status,
+    watcher: Watcher,
+) -> None:
+    """One evaluation for each plugin that was not skipped, up to the one that ended the phase."""
+    skipped = cycle.skip_filter if point in ("PreFilter", "Filter") else cycle.skip_score
+    last = status.plugin if status.code in (Code.ERROR, Code.UNRESOLVABLE) else None
+    for name, label in labels:
+        if name not in skipped:
+            watcher.evaluated(label)
+        if name == last:
+            return
+
+
+# Queueing hints
+
+
+def time_hints(observe: Observe) -> AskHint:
+    """`observe(plugin, event, answer, seconds)`"""
+
+    def timed(plugin: str, hint: HintFn | None, record: Record, occurrence: Occurrence) -> HintResult:
+        start = perf_counter()
+        answer = ask_hint(plugin, hint, record, occurrence)
+        observe(plugin, str(occurrence.event), answer.value, perf_counter() - start)
+        return answer
+
+    return timed
