@@ -32,3 +32,17 @@ def parse_duration(text: str) -> float:
     if not body or end != len(body):
         raise ValueError(f'"{text}" is not a duration such as 15s or 1m30s')
     return sign * float(total)
+
+
+def format_duration(seconds: float) -> str:
+    """As Go prints it: `1m30s`, `300ms`, `0s`."""
+    if seconds < 0:
+        return f"-{format_duration(-seconds)}"
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".") + "ms"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:.9f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text

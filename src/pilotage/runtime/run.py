@@ -13,21 +13,29 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from uuid import uuid4
 
 import msgspec
 
 import pilotage
-from pilotage.client.credentials import load
+from pilotage.client.credentials import Credentials, StaticCredentials, load
 from pilotage.client.http import HttpTransport
+from pilotage.client.relocated import RelocatedCredentials
 from pilotage.client.transport import Transport
 from pilotage.framework.profile import ProfileError
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
+from pilotage.runtime.clock import Clock, RealClock
+from pilotage.runtime.config_validate import LeaderElection
 from pilotage.runtime.debug_pods import pod_page
 from pilotage.runtime.health import Checks, HealthServer, HealthServerError
+from pilotage.runtime.leader_election import Elector, LeadershipLostError
+from pilotage.runtime.leading import FencedTransport, lead
 from pilotage.runtime.metrics import Metrics, exposition
+from pilotage.runtime.pilotage_config import CallTuning
 from pilotage.runtime.plugins_loading import build_registry
 from pilotage.runtime.scheduler import Scheduler
+from pilotage.runtime.timing import TimedRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +52,9 @@ class RunOptions:
     health_host: str = "127.0.0.1"
     health_port: int | None = None
     freeze_gc: bool = True
+    election: LeaderElection | None = None  # None: decides at once, whoever else there is
+    delay_cache: bool = False  # follows the cluster only as leader
+    tuning: CallTuning | None = None
 
 
 def run_scheduler(
@@ -51,6 +62,7 @@ def run_scheduler(
     *,
     kubeconfig: str | None = None,
     context: str | None = None,
+    server: str = "",
     transport: Transport | None = None,
     registry: Registry | None = None,
     options: RunOptions | None = None,
@@ -58,9 +70,10 @@ def run_scheduler(
 ) -> int:
     """Runs until a signal; returns the exit code.
 
-    Without a `transport` one is made from the kubeconfig (CredentialsError, at once, when it is malformed).
+    Without a `transport` one is made from the kubeconfig (CredentialsError, at once, when it is malformed);
+    `server` is an address to use instead of the one in there.
     """
-    door = transport or HttpTransport(load(kubeconfig, context), user_agent=_user_agent())
+    door = transport or HttpTransport(_credentials(kubeconfig, context, server), user_agent=_user_agent())
     options = options or RunOptions()
     registry = registry or build_registry()
     try:
@@ -80,29 +93,49 @@ async def serve(
 ) -> None:
     """The same inside a loop that somebody else runs. The transport stays open: it is the caller's."""
     options = options or RunOptions()
-    metrics = Metrics(version=pilotage.__version__, gates=settings.gates)
-    door = metrics.rest.transport(transport, lambda: getattr(transport, "host", ""))
+    observed: list[Metrics] = []
+    timed = TimedRegistry(registry, lambda *seen: observed[0].plugin_ran(*seen) if observed else None)
+    clock = RealClock()
+    elector = _elector(transport, options, clock)
     scheduler = Scheduler(
-        door,
+        transport if elector is None else FencedTransport(transport, lambda: elector.is_leading),
         settings,
-        metrics.timed(registry),
+        timed,
+        clock=clock,
         seed=options.seed,
         identity=options.identity or socket.gethostname(),
         freeze_gc=options.freeze_gc,
+        tuning=options.tuning,
     )
-    metrics.attach(scheduler)
-    health = _health(scheduler, metrics, options)
+    metrics = _metrics(scheduler)
+    observed.append(metrics)
+    scheduler.add_observer(metrics)
+    health = _health(scheduler, metrics, options, elector)
     announcing = asyncio.get_running_loop().create_task(_announce(scheduler, on_ready))
     try:
         if health is not None:
             health.start()
             logger.info("health and metrics on http://%s:%d", options.health_host, health.port)
-        await scheduler.run(stop)
+        await _run(scheduler, stop, elector, waits=options.delay_cache)
     finally:
         announcing.cancel()
         await asyncio.gather(announcing, return_exceptions=True)
         if health is not None:
             await health.close()
+
+
+def _elector(transport: Transport, options: RunOptions, clock: Clock) -> Elector | None:
+    if options.election is None:
+        return None
+    return Elector(transport, options.election, f"{socket.gethostname()}_{uuid4()}", clock)
+
+
+async def _run(scheduler: Scheduler, stop: asyncio.Event, elector: Elector | None, *, waits: bool) -> None:
+    if elector is None:
+        await scheduler.run(stop)
+        return
+    active = asyncio.Event()
+    await lead(elector, stop, active, lambda end: scheduler.run(end, active), waits=waits)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -127,7 +160,7 @@ async def _until_signal(
             await serve(transport, settings, registry, stop, options, on_ready)
     except asyncio.CancelledError:
         return INTERRUPTED
-    except (HealthServerError, ProfileError) as problem:
+    except (HealthServerError, ProfileError, LeadershipLostError) as problem:
         logger.error("%s", problem)
         return FAILED
     except Exception:  # the last stop before the process ends: whatever it was, it must be seen
@@ -168,18 +201,27 @@ async def _announce(scheduler: Scheduler, on_ready: Callable[[Scheduler], None] 
         on_ready(scheduler)
 
 
-def _health(scheduler: Scheduler, metrics: Metrics, options: RunOptions) -> HealthServer | None:
+def _metrics(scheduler: Scheduler) -> Metrics:
+    def pending() -> dict[str, int]:
+        calls = scheduler.calls.statistics(scheduler.clock.time())
+        return {name: calls.pending.get(name, 0) + calls.in_flight.get(name, 0) for name in calls.offered}
+
+    return Metrics(scheduler.engine.statistics, pending, version=pilotage.__version__)
+
+
+def _health(
+    scheduler: Scheduler, metrics: Metrics, options: RunOptions, elector: Elector | None
+) -> HealthServer | None:
     if options.health_port is None:
         return None
     registry = metrics.registry()
     checks = Checks(
-        live={"ping": lambda: None},
+        live={"ping": lambda: None, **({"leaderElection": elector.health} if elector is not None else {})},
         ready={
-            "sched-handler-sync": lambda: None if scheduler.ready.is_set() else "informers are not synced",
+            "sched-handler-sync": lambda: None if scheduler.is_synced else "informers are not synced",
             "shutdown": lambda: "the scheduler is stopping" if scheduler.is_stopping else None,
         },
         metrics=lambda: exposition(registry),
-        on_check=metrics.process.checked,
         calls=lambda: msgspec.json.encode(list(_calls(scheduler))),
         pod=lambda namespace, name: pod_page(
             scheduler.engine, scheduler.calls.pending(scheduler.clock.time()), namespace, name
@@ -200,6 +242,13 @@ def _calls(scheduler: Scheduler) -> Iterator[dict[str, object]]:
             "ageSeconds": round(call.age, 3),
             "tries": call.tries,
         }
+
+
+def _credentials(kubeconfig: str | None, context: str | None, server: str) -> Credentials:
+    if server and kubeconfig is None:
+        return StaticCredentials(server.rstrip("/"))
+    found = load(kubeconfig, context)
+    return RelocatedCredentials(found, server.rstrip("/")) if server else found
 
 
 def _user_agent() -> str:

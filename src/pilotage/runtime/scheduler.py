@@ -30,6 +30,7 @@ from pilotage.runtime.clock import Clock, RealClock
 from pilotage.runtime.core import Core
 from pilotage.runtime.dispatcher import Dispatcher
 from pilotage.runtime.informers import Informers
+from pilotage.runtime.pilotage_config import CallTuning
 from pilotage.runtime.steps import Asker, Steps
 from pilotage.scheduling.engine import Engine
 from pilotage.scheduling.messages import (
@@ -96,12 +97,14 @@ class Scheduler:
         observers: Iterable[Observer] = (),
         asker: Asker | None = None,
         freeze_gc: bool = False,
+        tuning: CallTuning | None = None,
     ) -> None:
         """Raises what building the profiles raises (ProfileError)."""
         self.clock: Clock = clock or RealClock()
         self.ready = asyncio.Event()
         self.engine = Engine(settings, registry, seed)
-        self.calls = CallQueue(default_call_types(identity))
+        tuning = tuning or CallTuning()
+        self.calls = CallQueue(default_call_types(identity), tuning.lanes)
         self.core = Core(self.engine, self.calls)
         self.is_stopping = False
         self._active: asyncio.Event | None = None
@@ -119,10 +122,16 @@ class Scheduler:
             on_effects=self._carry_out,
             qps=settings.qps,
             burst=settings.burst,
+            workers=tuning.workers,
         )
 
     def add_observer(self, observer: Observer) -> None:
         self._observers = (*self._observers, observer)
+
+    @property
+    def is_synced(self) -> bool:
+        """Every informer has told its first list; whoever is not the leader has no more than that."""
+        return self._informers.synced.is_set()
 
     def statistics(self) -> SchedulerStatistics:
         return SchedulerStatistics(
