@@ -35,7 +35,6 @@ from pilotage.runtime.metrics import Metrics, exposition
 from pilotage.runtime.pilotage_config import CallTuning
 from pilotage.runtime.plugins_loading import build_registry
 from pilotage.runtime.scheduler import Scheduler
-from pilotage.runtime.timing import TimedRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -93,23 +92,23 @@ async def serve(
 ) -> None:
     """The same inside a loop that somebody else runs. The transport stays open: it is the caller's."""
     options = options or RunOptions()
-    observed: list[Metrics] = []
-    timed = TimedRegistry(registry, lambda *seen: observed[0].plugin_ran(*seen) if observed else None)
+    metrics = Metrics(version=pilotage.__version__, gates=settings.gates)
+    door = metrics.rest.transport(transport, lambda: getattr(transport, "host", ""))
     clock = RealClock()
-    elector = _elector(transport, options, clock)
+    elector = _elector(door, options, clock)
     scheduler = Scheduler(
-        transport if elector is None else FencedTransport(transport, lambda: elector.is_leading),
+        door if elector is None else FencedTransport(door, lambda: elector.is_leading),
         settings,
-        timed,
+        metrics.timed(registry),
         clock=clock,
         seed=options.seed,
         identity=options.identity or socket.gethostname(),
         freeze_gc=options.freeze_gc,
         tuning=options.tuning,
     )
-    metrics = _metrics(scheduler)
-    observed.append(metrics)
-    scheduler.add_observer(metrics)
+    metrics.attach(scheduler)
+    if elector is not None:
+        metrics.process.leading = lambda: {elector.config.resource_name: elector.is_leading}
     health = _health(scheduler, metrics, options, elector)
     announcing = asyncio.get_running_loop().create_task(_announce(scheduler, on_ready))
     try:
@@ -201,14 +200,6 @@ async def _announce(scheduler: Scheduler, on_ready: Callable[[Scheduler], None] 
         on_ready(scheduler)
 
 
-def _metrics(scheduler: Scheduler) -> Metrics:
-    def pending() -> dict[str, int]:
-        calls = scheduler.calls.statistics(scheduler.clock.time())
-        return {name: calls.pending.get(name, 0) + calls.in_flight.get(name, 0) for name in calls.offered}
-
-    return Metrics(scheduler.engine.statistics, pending, version=pilotage.__version__)
-
-
 def _health(
     scheduler: Scheduler, metrics: Metrics, options: RunOptions, elector: Elector | None
 ) -> HealthServer | None:
@@ -222,6 +213,7 @@ def _health(
             "shutdown": lambda: "the scheduler is stopping" if scheduler.is_stopping else None,
         },
         metrics=lambda: exposition(registry),
+        on_check=metrics.process.checked,
         calls=lambda: msgspec.json.encode(list(_calls(scheduler))),
         pod=lambda namespace, name: pod_page(
             scheduler.engine, scheduler.calls.pending(scheduler.clock.time()), namespace, name
