@@ -118,6 +118,18 @@ def test_pods_nominated_to_the_node_count() -> None:
     assert rejection(found, "n1").detail.numbers["nominated"] == ["default/waits"]
 
 
+def test_a_nominated_pod_in_the_way_of_a_node_that_would_not_do_anyway() -> None:
+    """The reason is what the filters saw with the nominated pod; the other one is not hidden."""
+    waiting = b.pod("waits", cpu=3)
+    waiting["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
+    there = on(b.pod("w1", labels={"app": "web"}), "n1")
+    found = explained(
+        [b.node("n1"), waiting, there, b.pod("p", cpu=2, affinity=anti("web"))], "p", closely=("n1",)
+    )
+    assert details(found) == {"n1": "needs 2000m cpu, 1000m free of 4000m"}
+    assert [other.plugin for other in rejection(found, "n1").others] == ["InterPodAffinity"]
+
+
 # Taints, cordons, labels
 
 
@@ -192,6 +204,12 @@ def test_a_pinned_pod_says_that_the_other_nodes_were_not_looked_at() -> None:
     assert ("with room for one more pod (allocatable pods)",) in changes(found)
 
 
+def test_features_that_the_node_does_not_declare() -> None:
+    pod = b.pod("p", hostNetwork=True, hostUsers=False)
+    found = explained([b.node("n1"), pod], "p")
+    assert details(found) == {"n1": "does not declare UserNamespacesHostNetworkSupport"}
+
+
 # NodePorts
 
 
@@ -205,6 +223,21 @@ def test_host_ports() -> None:
     assert details(found) == {"n1": "host port 8080/TCP is taken by default/a"}
     assert rejection(found, "n1").detail.group == "host port 8080/TCP is taken"
     assert changes(found) == {("but for host port 8080/TCP",): ("n1",)}
+
+
+def test_host_ports_and_less_cpu_and_a_taint_together() -> None:
+    """Changes add up, in whatever order they are found."""
+    pod = b.pod("p", cpu=4, hostNetwork=True)
+    pod["spec"]["containers"][0]["ports"] = [{"containerPort": 53, "protocol": "UDP"}]
+    other = on({**pod, "metadata": {"name": "a", "namespace": "default"}, "spec": dict(pod["spec"])}, "n1")
+    other["spec"]["containers"] = [{**pod["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}]
+    [(three, nodes)] = changes(explained([b.node("n1", taints=[SPOT]), other, pod], "p")).items()
+    assert nodes == ("n1",)
+    assert sorted(three) == [
+        "but for host port 53/UDP",
+        "but for taint spot=a:NoSchedule",
+        "with 1000m less cpu (3000m instead of 4000m)",
+    ]
 
 
 # PodTopologySpread

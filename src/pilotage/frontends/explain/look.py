@@ -9,6 +9,7 @@ import numpy as np
 
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.failures import NodeFailures
+from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.profile import Profile
 from pilotage.framework.trials import entitled
 from pilotage.scheduling.decide import Survey
@@ -19,7 +20,7 @@ from pilotage.state.view import NodeView
 
 
 class Place(NamedTuple):
-    """Cycle state and nodes as the filters saw them for one row; `beside`: nominated pods counted there."""
+    """Cycle state and nodes as the filters saw them for a row; `beside`: nominated pods in the way."""
 
     cycle: CycleState
     view: NodeView
@@ -40,17 +41,29 @@ class Look:
     memo: dict[object, Any] = field(default_factory=dict, compare=False)
 
     def place(self, row: int) -> Place:
-        """The node as it is, or with the pods nominated to it when it is they that leave no room."""
-        name = self.view.name(row)
-        beside = tuple(entitled(self.cluster.nominations, name, self.pod))
-        if not beside or not self._passes_alone(row):
+        """The node as the filters saw it when they rejected it: pods nominated to it are counted first."""
+        beside = tuple(entitled(self.cluster.nominations, self.view.name(row), self.pod))
+        if not beside:
             return Place(self.cycle, self.view)
+        key = ("place", row)
+        if key not in self.memo:
+            self.memo[key] = self._beside(row, beside)
+        found: Place = self.memo[key]
+        return found
+
+    def _beside(self, row: int, beside: tuple[PodInfo, ...]) -> Place:
+        """`beside` of the answer is empty where the node has no room even without them."""
         overlay, cycle = NodeOverlay(self.view), self.cycle.clone()
         for other in beside:
             overlay.add_pod(row, other)
             self.profile.run_add_pod(cycle, self.pod, other, row, overlay)
-        return Place(cycle, overlay, beside)
+        if self._passes(cycle, overlay, row):
+            return Place(self.cycle, self.view)
+        return Place(cycle, overlay, beside if self._passes(self.cycle, self.view, row) else ())
 
-    def _passes_alone(self, row: int) -> bool:
-        only, scratch = np.array([row], np.intp), NodeFailures(self.view, self.pod)
-        return bool(self.profile.run_trial(self.cycle, self.pod, self.view, only, scratch).size)
+    def _passes(self, cycle: CycleState, view: NodeView, row: int) -> bool:
+        only, scratch = np.array([row], np.intp), NodeFailures(view, self.pod)
+        try:
+            return bool(self.profile.run_trial(cycle, self.pod, view, only, scratch).size)
+        except PluginFailedError:
+            return False

@@ -16,15 +16,13 @@ from pilotage.state.podinfo import PodInfo
 from pilotage.state.view import NodeView
 
 
-class AmendedPod(PodInfo):
-    """A pod with other values of what is computed from its spec (`requests`, `host_ports`)."""
+class LessPod(PodInfo):
+    """A pod that asks for less than its spec says."""
 
-    def __init__(self, pod: Pod, amended: Mapping[str, Any]) -> None:
+    def __init__(self, pod: Pod, requests: Mapping[str, int]) -> None:
         super().__init__(pod)
-        self.amended = dict(amended)
-        signature = PodInfo(pod).signature + repr(sorted(self.amended.items())).encode()
-        for name, value in {**self.amended, "signature": signature}.items():
-            setattr(self, name, value)
+        self.requests = dict(requests)
+        self.signature = PodInfo(pod).signature + repr(sorted(requests.items())).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,12 @@ def change_pod(change: Callable[[PodInfo], PodInfo]) -> Callable[[Scenario], Sce
 
 
 def with_spec(info: PodInfo, **fields: Any) -> PodInfo:
-    """The pod with other fields in its spec; what was amended stays amended."""
+    """The pod with other fields in its spec; what it asks for stays as it is."""
     spec = msgspec.structs.replace(info.pod.spec, **fields)
     pod = msgspec.structs.replace(info.pod, spec=spec)
-    return AmendedPod(pod, info.amended) if isinstance(info, AmendedPod) else PodInfo(pod)
+    return LessPod(pod, info.requests) if isinstance(info, LessPod) else PodInfo(pod)
 
 
-def amended(info: PodInfo, attributes: Mapping[str, Any]) -> PodInfo:
-    """The pod with other `attributes`, on top of those that were amended before."""
-    before = info.amended if isinstance(info, AmendedPod) else {}
-    return AmendedPod(info.pod, {**before, **attributes})
+def asking_for(info: PodInfo, requests: Mapping[str, int]) -> PodInfo:
+    """The pod with other requests, by resource: milli-CPU, bytes, units."""
+    return LessPod(info.pod, requests)

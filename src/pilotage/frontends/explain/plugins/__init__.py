@@ -14,6 +14,7 @@ from pilotage.frontends.explain.plugins.balanced_allocation import BalancedAlloc
 from pilotage.frontends.explain.plugins.base import PluginExplanation
 from pilotage.frontends.explain.plugins.inter_pod_affinity import InterPodAffinity
 from pilotage.frontends.explain.plugins.node_affinity import NodeAffinity
+from pilotage.frontends.explain.plugins.node_declared_features import NodeDeclaredFeatures
 from pilotage.frontends.explain.plugins.node_ports import NodePorts
 from pilotage.frontends.explain.plugins.node_resources_fit import NodeResourcesFit
 from pilotage.frontends.explain.plugins.node_unschedulable import NodeUnschedulable
@@ -28,6 +29,7 @@ EXPLANATIONS: Final[Mapping[str, PluginExplanation]] = {
     "NodeResourcesFit": NodeResourcesFit(),
     "PodTopologySpread": PodTopologySpread(),
     "InterPodAffinity": InterPodAffinity(),
+    "NodeDeclaredFeatures": NodeDeclaredFeatures(),
     "NodeResourcesBalancedAllocation": BalancedAllocation(),
     **dict.fromkeys(volumes.PLUGINS, volumes.Volumes()),
 }

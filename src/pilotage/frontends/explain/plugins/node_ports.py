@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from pilotage.api.pods import Container, ContainerPort
 from pilotage.framework.status import Status
 from pilotage.frontends.explain.look import Look
 from pilotage.frontends.explain.model import Detail
 from pilotage.frontends.explain.plugins.base import PluginExplanation
-from pilotage.frontends.explain.scenario import Change, amended, change_pod
+from pilotage.frontends.explain.scenario import Change, change_pod, with_spec
 from pilotage.state.podinfo import PodInfo
 from pilotage.state.ports import ports_collide
 from pilotage.state.view import HostPort, Rows
 
 NAME = "NodePorts"
+_EVERY_ADDRESS = "0.0.0.0"
 
 
 class NodePorts(PluginExplanation):
@@ -37,7 +41,20 @@ class _Without:
         self._ports = ports
 
     def __call__(self, info: PodInfo) -> PodInfo:
-        return amended(info, {"host_ports": tuple(p for p in info.host_ports if p not in self._ports)})
+        spec = info.pod.spec
+        containers = [self._changed(c, spec.host_network) for c in spec.containers]
+        sidecars = [self._changed(c, spec.host_network) for c in spec.init_containers or ()]
+        return with_spec(info, containers=containers, init_containers=sidecars or None)
+
+    def _changed(self, container: Container, host_network: bool) -> Container:
+        kept = [port for port in container.ports or () if _host_port(port, host_network) not in self._ports]
+        return msgspec.structs.replace(container, ports=kept or None)
+
+
+def _host_port(port: ContainerPort, host_network: bool) -> HostPort:
+    """The same reading as the scheduler's: on the host's network every container port is a host port."""
+    number = port.host_port or (port.container_port if host_network else 0)
+    return HostPort(port.host_ip or _EVERY_ADDRESS, port.protocol or "TCP", number)
 
 
 def _taken(look: Look, row: int) -> Iterable[tuple[HostPort, PodInfo]]:

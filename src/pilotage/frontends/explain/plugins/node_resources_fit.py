@@ -13,7 +13,7 @@ from pilotage.frontends.explain.amounts import amount, amounts, number_of
 from pilotage.frontends.explain.look import Look
 from pilotage.frontends.explain.model import Detail
 from pilotage.frontends.explain.plugins.base import PluginExplanation
-from pilotage.frontends.explain.scenario import Change, Scenario, amended
+from pilotage.frontends.explain.scenario import Change, Scenario, asking_for
 from pilotage.plugins.node_resources_fit import NodeResourcesFit as FitPlugin
 from pilotage.state.overlay import NodeOverlay
 from pilotage.state.resources import is_counted
@@ -166,7 +166,7 @@ class _Less:
         for resource, less in self._by.items():
             requests[resource] = max(requests.get(resource, 0) - less, 0)
         left = {resource: number for resource, number in requests.items() if number}
-        return Scenario(amended(scenario.pod, {"requests": left}), scenario.view)
+        return Scenario(asking_for(scenario.pod, left), scenario.view)
 
 
 def _reductions(look: Look, resources: Sequence[str], rows: Rows) -> Iterable[Change]:
