@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pilotage.api.decode import DecodeFailure
 from pilotage.api.kinds import Kind
 from pilotage.client.backoff import Backoff
+from pilotage.client.decoding import Decoder
 from pilotage.client.discovery import discover
 from pilotage.client.errors import ApiError
 from pilotage.client.known import Change, ChangeType
@@ -31,11 +32,20 @@ QUIET_SECONDS = 30.0
 class Informers:
     """`on_event` gets every fact; `synced` is set when each served kind has told its first list."""
 
-    def __init__(self, transport: Transport, on_event: Callable[[Event], None], *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        on_event: Callable[[Event], None],
+        *,
+        seed: int = 0,
+        decoder: Callable[[Kind], Decoder | None] = lambda _: None,
+    ) -> None:
+        """`decoder`: what a kind is read with, None for typed views."""
         self.synced = asyncio.Event()
         self._transport = transport
         self._on_event = on_event
         self._seed = seed
+        self._decoder = decoder
         self._reflectors: dict[str, Reflector] = {}
         self._logged: dict[str, float] = {}  # resource -> loop time of the last line about it
 
@@ -77,6 +87,7 @@ class Informers:
             kind,
             lambda change: self._on_event(as_event(kind.resource, change)),
             field_selector=field_selector(kind),
+            decoder=self._decoder(kind),
             seed=self._seed,
             on_problem=lambda text: self._complain(kind.resource, f"watch of {text}"),
         )

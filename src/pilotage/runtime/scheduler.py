@@ -29,14 +29,17 @@ from pilotage.framework.settings import Settings
 from pilotage.runtime.clock import Clock, RealClock
 from pilotage.runtime.core import Core
 from pilotage.runtime.dispatcher import Dispatcher
+from pilotage.runtime.extenders import Extenders, OpenPoster
 from pilotage.runtime.informers import Informers
 from pilotage.runtime.pilotage_config import CallTuning
+from pilotage.runtime.raw_objects import RawObjects
 from pilotage.runtime.steps import Asker, Steps
 from pilotage.scheduling.engine import Engine
 from pilotage.scheduling.messages import (
     Ask,
     Attempt,
     CancelStep,
+    Deleted,
     Effect,
     Event,
     Log,
@@ -98,11 +101,16 @@ class Scheduler:
         asker: Asker | None = None,
         freeze_gc: bool = False,
         tuning: CallTuning | None = None,
+        open_poster: OpenPoster | None = None,
     ) -> None:
-        """Raises what building the profiles raises (ProfileError)."""
+        """`open_poster`: the way to an extender, HTTP as a rule. `asker`: for questions to anybody else.
+
+        Raises what building the profiles raises (ProfileError)."""
         self.clock: Clock = clock or RealClock()
         self.ready = asyncio.Event()
-        self.engine = Engine(settings, registry, seed)
+        self._raw = RawObjects(settings.extenders)
+        self.extenders = Extenders(settings.extenders, self._raw, self.clock.time, open_poster)
+        self.engine = Engine(settings, registry, seed, send=self.extenders.ask)
         tuning = tuning or CallTuning()
         self.calls = CallQueue(default_call_types(identity), tuning.lanes)
         self.core = Core(self.engine, self.calls)
@@ -113,8 +121,8 @@ class Scheduler:
         self._slice_seconds = SLICE_SECONDS if isinstance(self.clock, RealClock) else None
         # Set when something happened that the deciding task should look at.
         self._wake = asyncio.Event()
-        self._informers = Informers(transport, self.handle, seed=seed)
-        self._steps = Steps(self.handle, self.clock.time, asker)
+        self._informers = Informers(transport, self.handle, seed=seed, decoder=self._raw.decoder)
+        self._steps = Steps(self.handle, self.clock.time, self.extenders.before(asker))
         self._dispatcher = Dispatcher(
             self.core,
             transport,
@@ -149,6 +157,8 @@ class Scheduler:
     def handle(self, event: Event) -> None:
         """Takes in one fact, now. Only from the scheduler's own loop."""
         start = perf_counter()
+        if isinstance(event, Deleted):
+            self._raw.gone(event.object)
         self._carry_out(self.core.handle(event, self.clock.time()))
         seconds = perf_counter() - start
         for observer in self._observers:
@@ -180,6 +190,7 @@ class Scheduler:
         self.is_stopping = True
         await _end(deciding, stopping)
         await self._steps.close()
+        await self.extenders.close()
         await self._dispatcher.close(DRAIN_SECONDS)
         await _end(informers)
         self.ready.clear()

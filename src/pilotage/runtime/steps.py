@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any
 
 from pilotage.scheduling.messages import Answered, Ask, AskFailed, Event, RunStep, StepFinished
@@ -103,7 +104,7 @@ class Steps:
             return StepFinished(step.step, error=_text(error))
 
     async def _question(self, question: Ask) -> None:
-        left = max(0.0, question.deadline - self._now())
+        left = None if question.deadline == inf else max(0.0, question.deadline - self._now())
         try:
             if self._asker is None:
                 raise LookupError("nobody is configured to answer")

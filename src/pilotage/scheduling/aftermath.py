@@ -42,8 +42,6 @@ def asking_after_rejection(
         return Aftermath(decision.message, "")
     if decision.failures is None or not profile.post_filter:
         return Aftermath(decision.message, "" if decision.clears_nomination else None)
-    result: PostFilterResult = yield from profile.post_filtering(
-        decision.cycle, pod, view, decision.failures
-    )
+    result: PostFilterResult = yield from profile.post_filtering(decision.cycle, pod, view, decision.failures)
     message = with_post_filter(decision.message, result.status)
     return Aftermath(message, result.nominated_node, result.preemption, result.status)

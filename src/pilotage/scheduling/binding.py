@@ -16,6 +16,7 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
+from pilotage.framework.binding_calls import ConfirmBinding
 from pilotage.framework.calls import Call, CallResult, RecordEvent
 from pilotage.framework.guard import PluginFailedError, failed, guarded, shown
 from pilotage.framework.plugin import MAX_PERMIT_SECONDS, AwaitObjects, PermitResult
@@ -24,6 +25,7 @@ from pilotage.scheduling.bindinganswers import (
     failed_binding,
     permit_seconds,
     preempted_binding,
+    same,
     status_of,
     timed_out,
     why_not_bound,
@@ -33,6 +35,7 @@ from pilotage.scheduling.bindingtimes import BindingTimes
 from pilotage.scheduling.cluster_events import pod_deleted
 from pilotage.scheduling.deadlines import Deadlines
 from pilotage.scheduling.enginestate import EngineState
+from pilotage.scheduling.extenders_binding import Binders
 from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.messages import CallFinished, PermitResolved, StepFinished
 from pilotage.scheduling.objectwaits import ObjectWaits
@@ -55,8 +58,9 @@ _LATER = object()
 class Bindings:
     """All binding cycles under way."""
 
-    def __init__(self, state: EngineState, failures: FailureHandler) -> None:
+    def __init__(self, state: EngineState, failures: FailureHandler, binders: Binders = ()) -> None:
         self._state = state
+        self._binders = binders  # they go before the Bind plugins of every profile
         self._failures = failures
         self._by_uid: dict[str, Binding] = {}
         # Step or ticket -> the binding that waits for it.
@@ -88,6 +92,7 @@ class Bindings:
     def start(self, binding: Binding) -> None:
         """Takes over a pod that was just assumed."""
         self._by_uid[binding.uid] = binding
+        binding.binders = [one for one in self._binders if one.is_interested(binding.pod)]
         binding.times = BindingTimes(self._state.outbox, self._state.now)
         status = status_of("Reserve", binding, binding.profile.run_reserve)
         if not status.is_success:
@@ -122,7 +127,7 @@ class Bindings:
         binding.is_preempted = True
         if binding.stage is not Stage.BINDING:
             self._fail(binding, preempted_binding().status)
-        elif binding.ticket:
+        elif binding.ticket and not binding.is_confirming:
             self._state.outbox.cancel(uid, "the pod is preempted")
 
     def _undo(self, binding: Binding) -> None:
@@ -156,8 +161,7 @@ class Bindings:
 
     def _room_given_back(self, binding: Binding, only: Callable[[PodInfo], bool] | None) -> None:
         if binding.was_seen:
-            gone = placed(binding.pod, binding.node)
-            self._state.notify(pod_deleted(), gone, None, only, is_ours=True)
+            self._state.notify(pod_deleted(), placed(binding.pod, binding.node), None, only, is_ours=True)
 
     # -- one plugin after another ----------------------------------------------------------------
 
@@ -186,7 +190,7 @@ class Bindings:
             return _LATER
         result = guarded(plugin.name, point, call)
         if isawaitable(result):
-            self._wait_for_step(binding, plugin.name, point, partial(_same, result))
+            self._wait_for_step(binding, plugin.name, point, partial(same, result))
             return _LATER
         return result
 
@@ -257,6 +261,7 @@ class Bindings:
     def _take_bind(self, binding: Binding, plugin: str, result: Any) -> None:
         if isinstance(result, Call):
             binding.waiting_for(plugin)
+            binding.is_confirming = isinstance(result, ConfirmBinding)
             binding.ticket = self._state.outbox.submit(result, awaited=True)
             self._tickets[binding.ticket] = binding
         elif isinstance(result, Status) and result.is_success:
@@ -314,9 +319,8 @@ class Bindings:
             return
         plugin = binding.resume()
         newest = self._state.cluster.pod(binding.uid)
-        if event.outcome.result is CallResult.DONE or (
-            newest is not None and newest.node_name == binding.node
-        ):
+        is_there = newest is not None and newest.node_name == binding.node
+        if is_there or event.outcome.result is CallResult.DONE:
             self._bound(binding)
         else:
             self._fail(binding, failed(plugin, "Bind", why_not_bound(event.outcome)))
@@ -394,7 +398,3 @@ class Bindings:
             assert binding.awaits_objects == (uid in self.object_waits)
         self.object_waits.check_invariants()
         assert len(self._waits) == sum(len(binding.waits) for binding in self._by_uid.values())
-
-
-def _same(awaitable: Awaitable[Any]) -> Awaitable[Any]:
-    return awaitable

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from pilotage.framework.calls import Outcome
 from pilotage.framework.cycle import CycleState
@@ -52,3 +53,8 @@ def status_of(point: str, binding: Binding, run: Callable[[CycleState, PodInfo, 
         return run(binding.cycle, binding.pod, binding.node)
     except Exception as fault:  # a plugin's answer that makes no sense must not reach the engine
         return error(f"running {point} plugins: {type(fault).__name__}: {fault}")
+
+
+def same(awaitable: Awaitable[Any]) -> Awaitable[Any]:
+    """For steps whose awaitable was made already."""
+    return awaitable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,10 +37,14 @@ class Binding:
     awaits_objects: bool = False
     # Other pods were or may have been decided while this one was assumed, or nominated before.
     was_seen: bool = False
-    # It is to end: a pod of higher priority needs the room.
-    is_preempted: bool = False
     # How long its points took, for metrics; None until it is taken over.
     times: BindingTimes | None = None
+    # Bind plugins that go before those of the profile.
+    binders: Sequence[Any] = ()
+    # The outstanding call only reads what an extender did: cancelling it would undo nothing.
+    is_confirming: bool = False
+    # It is to end: a pod of higher priority needs the room.
+    is_preempted: bool = False
 
     @property
     def uid(self) -> str:
@@ -70,7 +75,7 @@ class Binding:
             Stage.RESERVED: self.profile.permit,
             Stage.PERMITTING: self.profile.permit,
             Stage.PRE_BINDING: self.profile.pre_bind,
-            Stage.BINDING: self.profile.bind,
+            Stage.BINDING: (*self.binders, *self.profile.bind),
         }[self.stage]
         while self.position < len(plugins):
             plugin = plugins[self.position]

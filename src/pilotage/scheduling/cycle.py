@@ -18,10 +18,11 @@ from pilotage.framework.cycle import CycleState
 from pilotage.framework.profile import Profile
 from pilotage.framework.status import error
 from pilotage.scheduling.aftermath import Aftermath, asking_after_rejection
+from pilotage.scheduling.askers import Asker, Rater
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.bindingrecord import Binding
 from pilotage.scheduling.deadlines import Deadlines
-from pilotage.scheduling.decide import Asker, Deciding, Rater, decide
+from pilotage.scheduling.decide import Deciding, decide
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import Failed, FailureHandler
 from pilotage.scheduling.messages import Answered, AskFailed

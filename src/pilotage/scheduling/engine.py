@@ -18,10 +18,12 @@ from pilotage.framework.profile import Profile
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
 from pilotage.framework.status import Status
+from pilotage.scheduling.askers import Asker
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.cycle import NO_NODES_REJECTOR, Cycles
-from pilotage.scheduling.decide import Asker
 from pilotage.scheduling.enginestate import EngineState
+from pilotage.scheduling.extenders_binding import Send
+from pilotage.scheduling.extenders_outside import outside_of
 from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.gatereports import GateReports
 from pilotage.scheduling.handle import EngineHandle
@@ -63,8 +65,10 @@ class Engine:
         registry: Registry,
         seed: int,
         askers: Mapping[str, Sequence[Asker]] | None = None,
+        send: Send | None = None,
     ) -> None:
-        """`askers`: by profile, who outside narrows its feasible nodes. Raises ProfileError."""
+        """`askers`: by profile, who outside narrows its feasible nodes, beside the extenders of the
+        settings. `send`: carries a bind to an extender. Raises ProfileError."""
         outbox, self.cluster = Outbox(), ClusterState()
         random = np.random.default_rng(seed)
         self._handle = EngineHandle(self.cluster, settings.gates, outbox, random)
@@ -83,10 +87,15 @@ class Engine:
         self._state = EngineState(settings, self.cluster, self.profiles, queue, outbox, random)
         self._failures = FailureHandler(self._state)
         self._gate_reports = GateReports(self._state, self._failures.writer, self._failures.say)
-        self._bindings = Bindings(self._state, self._failures)
+        outside = outside_of(settings.extenders, send)
+        outside.meet(self.profiles)
+        self._bindings = Bindings(self._state, self._failures, outside.binders)
         self._preemptions = Preemptions(self._state, self._bindings, self._failures.writer)
         self._bindings.on_victim = self._preemptions.binding_ended
-        self._cycles = Cycles(self._state, self._bindings, self._failures, self._preemptions, askers or {})
+        asked = {name: (*(askers or {}).get(name, ()), *outside.askers) for name in self.profiles}
+        self._cycles = Cycles(
+            self._state, self._bindings, self._failures, self._preemptions, asked, outside.raters
+        )
         self._informers = Informers(
             self._state, self._cycles, self._bindings, self._failures, self._preemptions
         )

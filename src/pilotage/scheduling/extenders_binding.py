@@ -6,7 +6,7 @@ extender that fails leaves the pod to the Bind plugins, whose own call finds out
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from pilotage.framework.binding_calls import ConfirmBinding
@@ -42,3 +42,6 @@ class ExtenderBinder:
                 return SKIP
             failure = f"{self._label}: {exc}"
         return ConfirmBinding(pod_key(pod), node_name, failure)
+
+
+Binders: TypeAlias = Sequence[ExtenderBinder]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pilotage.framework.settings import ExtenderSettings
-from pilotage.scheduling.decide import Screening
+from pilotage.scheduling.askers import Screening
 from pilotage.scheduling.extenders import REJECTOR, FilterAnswer, FilterQuery, few, is_interested, label
 from pilotage.state.podinfo import PodInfo
 
@@ -14,7 +14,7 @@ LEFT_OUT = "node(s) were left out by an extender that gave no reason"
 
 
 class ExtenderFilter:
-    """Implements `decide.Asker`. Who passed is the list of the answer, whatever its reasons say."""
+    """Implements `askers.Asker`. Who passed is the list of the answer, whatever its reasons say."""
 
     name = REJECTOR
     timeout = None

@@ -19,7 +19,7 @@ _LARGEST = 2**53  # far below what would overflow a total
 
 
 class ExtenderRater:
-    """Implements `decide.Rater`."""
+    """Implements `askers.Rater`."""
 
     timeout = None
 

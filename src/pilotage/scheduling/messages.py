@@ -140,7 +140,8 @@ class CancelStep(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Ask(Effect):
-    """A request to someone outside (extender, out-of-process plugin), due by `deadline` (epoch seconds)."""
+    """A request to someone outside (extender, out-of-process plugin), due by `deadline`: epoch seconds,
+    infinite where whoever is asked ends it in time by himself."""
 
     ask: int
     request: Any

@@ -27,6 +27,7 @@ from pilotage.runtime.scheduler import Scheduler
 from pilotage.scheduling.messages import Attempt
 from pilotage.scheduling.stories import StoryEntry
 from pilotage.testing import builders, invariants, virtualtime
+from pilotage.testing.extenders import Extender, opener
 from pilotage.testing.faults import Faults
 from pilotage.testing.inprocess import Server
 from pilotage.testing.observing import Recorder
@@ -70,9 +71,10 @@ class Harness(User):
         services: ServiceSettings | None = ServiceSettings(leases=False),  # noqa: B008  # frozen value
         scheduler: bool = True,
         history: int = 20_000,
+        extenders: Mapping[str, Extender] | None = None,
     ) -> None:
         """`settings`: a KubeSchedulerConfiguration as a dict is read like a file. `history`: watch events
-        that the server keeps before it answers 410."""
+        that the server keeps before it answers 410. `extenders`: by URL prefix, who answers there."""
         self._settings, self._registry = _configured(settings, registry)
         self.seed = seed
         self.loop = VirtualLoop(max_seconds=MAX_SECONDS)
@@ -80,6 +82,7 @@ class Harness(User):
         self.faults = Faults(self.loop.time)
         self.may_overcommit = False  # set by tests that shrink a node under its pods
         self.recorder = Recorder(self.loop.time)
+        self._open_poster = opener(extenders or {})
         self._service_settings = services
         self._wants_scheduler = scheduler
         self._is_started = False
@@ -154,6 +157,7 @@ class Harness(User):
             clock=self.clock,
             seed=self.seed,
             observers=(self.recorder,),
+            open_poster=self._open_poster,
         )
         self._stop = asyncio.Event()
         self._running = self.loop.create_task(self._scheduler.run(self._stop), name="scheduler")

@@ -15,7 +15,8 @@ from pilotage.framework.plugin import NodeRef, Plugin
 from pilotage.framework.settings import PluginRef
 from pilotage.framework.status import Code, Status, error, pending, unschedulable
 from pilotage.plugins import DEFAULT_MULTIPOINT, default_registry
-from pilotage.scheduling.decide import Deciding, Screening, decide, decide_now
+from pilotage.scheduling.askers import Screening
+from pilotage.scheduling.decide import Deciding, decide, decide_now
 from pilotage.scheduling.verdict import Decision, with_post_filter
 from pilotage.state.cluster import ClusterState
 from pilotage.state.podinfo import PodInfo

@@ -14,7 +14,7 @@ from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Resource
 from pilotage.framework.plugin import PermitResult, Plugin, PostFilterResult
 from pilotage.framework.status import SKIP, SUCCESS, Status, error, pending, unresolvable, unschedulable, wait
-from pilotage.scheduling.decide import Screening
+from pilotage.scheduling.askers import Screening
 from pilotage.scheduling.messages import (
     Answered,
     Ask,
