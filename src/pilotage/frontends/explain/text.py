@@ -166,11 +166,11 @@ def _members(rejections: Iterable[Rejection], group: Group, columns: int) -> lis
 
 
 def _single_nodes(explanation: Explanation, nodes: Collection[str], columns: int) -> list[str]:
-    found: list[str] = []
-    for rejection in explanation.rejections:
-        if rejection.node in nodes:
-            found += _one_rejected(rejection, columns)
-    return found + score_lines(explanation, columns, is_complete=True, nodes=nodes)
+    found = [
+        _one_rejected(rejection, columns) for rejection in explanation.rejections if rejection.node in nodes
+    ]
+    found.append(score_lines(explanation, columns, is_complete=True, nodes=nodes))
+    return "\n\n".join("\n".join(part) for part in found if part).splitlines()
 
 
 def _one_rejected(rejection: Rejection, columns: int) -> list[str]:
