@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotage.api.pods import Container, NodeSelectorTerm, Pod, Toleration
+from pilotage.api.pods import Container, NodeSelectorTerm, Pod, Toleration, Volume
 from pilotage.api.quantity import QuantityError
 from pilotage.api.requests import measure, pod_requests
 from pilotage.api.selectors import (
@@ -158,6 +158,12 @@ class PodInfo:
 
 def _term(term: NodeSelectorTerm) -> NodeTermMatcher:
     try:
+    @property
+    def attachable_volumes(self) -> int:
+        """How many of its volumes a driver may have to attach: claims, and disks that it mounts itself."""
+        disks = sum(_is_disk(volume) for volume in self.pod.spec.volumes or ())
+        return len(self.claims) + disks
+
         return compile_node_term(term)
     except SelectorError:
         return NodeTermMatcher()
@@ -203,3 +209,14 @@ def normalised_image_name(name: str) -> str:
     if name.rfind(":") <= name.rfind("/"):
         return f"{name}:latest"
     return name
+def _is_disk(volume: Volume) -> bool:
+    sources = (
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.azure_disk,
+        volume.cinder,
+        volume.vsphere_volume,
+    )
+    return any(source is not None for source in sources)
+
+
