@@ -73,20 +73,17 @@ class NodeVolumeLimits(Plugin):
         return SUCCESS
 
     def _read_nodes(self, view: NodeView, wanted: _Wanted) -> None:
-        installed = {name: np.zeros(view.n_rows, np.bool_) for name in wanted.by_driver}
-        for node in self._cluster.volumes.csi_nodes():
-            row = view.row(node.metadata.name)
-            if row is None:
-                continue
-            for name, limit in hints.limits(node).items():
-                if name in wanted.limits:
-                    wanted.limits[name][row] = limit
-            for driver in node.spec.drivers:
-                if driver.name in installed:
-                    installed[driver.name][row] = True
         for number, name in enumerate(wanted.by_driver):
+            is_installed = np.zeros(view.n_rows, np.bool_)
+            for node, limit in self._cluster.volumes.nodes_with(name).items():
+                row = view.row(node)
+                if row is None:
+                    continue
+                is_installed[row] = True
+                if limit is not None:
+                    wanted.limits[name][row] = limit
             if self._must_be_installed(name):
-                wanted.is_missing[~installed[name]] |= np.uint64(2 << number)
+                wanted.is_missing[~is_installed] |= np.uint64(2 << number)
 
     def _must_be_installed(self, name: str) -> bool:
         if not self.handle.gates.get(_GATE, False):
@@ -107,10 +104,16 @@ class NodeVolumeLimits(Plugin):
         return FilterResult(codes, reasons)
 
     def _exceeds(self, wanted: _Wanted, view: NodeView, row: int) -> bool:
-        used = wanted.attached.get(view.name(row), set()).union(self._attached_on(wanted, view, row))
+        node = view.name(row)
+        attached = wanted.attached.get(node, set())
+        at_most = self._cluster.volumes.attachable_on(node) + len(attached)
+        is_live = view.revision[row] >= 0  # no what-if, of which nobody keeps a number
+        limits = {name: wanted.limits[name][row] for name in wanted.by_driver}
+        if is_live and all(at_most + len(new) <= limits[name] for name, new in wanted.by_driver.items()):
+            return False
+        used = attached.union(self._attached_on(wanted, view, row))
         for name, new in wanted.by_driver.items():
-            limit = wanted.limits[name][row]
-            added = len(new - used)
+            limit, added = limits[name], len(new - used)
             if limit != _UNLIMITED and added and sum(one.driver == name for one in used) + added > limit:
                 return True
         return False

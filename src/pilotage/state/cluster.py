@@ -213,13 +213,13 @@ class ClusterState:
         else:
             before = self.nodes.replace_pod(row, info)
             self.terms.pod_replaced(row, before, info)
-        if before.claims != info.claims:
-            self.volumes.pod_uncounted(before)
-            self.volumes.pod_counted(info)
+        if before.pod.spec.volumes != info.pod.spec.volumes:
+            self.volumes.pod_uncounted(before, node_name)
+            self.volumes.pod_counted(info, node_name)
 
     def _count(self, info: PodInfo, node_name: str) -> None:
         self._node_of[info.uid] = node_name
-        self.volumes.pod_counted(info)
+        self.volumes.pod_counted(info, node_name)
         row = self.nodes.row(node_name)
         if row is None:
             self._orphans.setdefault(node_name, {})[info.uid] = info
@@ -240,7 +240,7 @@ class ClusterState:
             info = waiting.pop(uid)
             if not waiting:
                 del self._orphans[node_name]
-        self.volumes.pod_uncounted(info)
+        self.volumes.pod_uncounted(info, node_name)
         return info
 
     # Other objects
@@ -284,6 +284,7 @@ class ClusterState:
         check_cluster(self.nodes, self._pods, self._node_of, self._assumed, self._orphans)
         self.nominations.check_invariants()
         self.terms.check_invariants()
-        waiting = [info for pods in self._orphans.values() for info in pods.values()]
-        on_rows = [info for row in self.nodes.live_rows for info in self.nodes.pods(int(row))]
+        waiting = [(info, name) for name, pods in self._orphans.items() for info in pods.values()]
+        rows = self.nodes.live_rows.tolist()
+        on_rows = [(info, self.nodes.name(row)) for row in rows for info in self.nodes.pods(row)]
         self.volumes.check_invariants((*on_rows, *waiting))

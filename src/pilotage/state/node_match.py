@@ -46,7 +46,10 @@ def requirements_mask(view: NodeView, requirements: Iterable[Requirement]) -> Bo
     mask = np.ones(view.n_rows, np.bool_)
     for requirement in requirements:
         codes = view.label_column(requirement.key)
-        mask &= _answers(requirement, view)[codes]
+        if requirement.operator is Operator.IN and len(requirement.values) == 1:
+            mask &= codes == view.label_code(requirement.key, requirement.values[0])
+        else:
+            mask &= _answers(requirement, view)[codes]
     return mask
 
 

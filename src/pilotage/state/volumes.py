@@ -52,6 +52,11 @@ class Volumes:
         self._sent: dict[str, dict[str, str]] = {}
         # "namespace/claim" -> UIDs of the pods on nodes that name it in a volume.
         self._users: dict[str, set[str]] = {}
+        # Node name -> number of volumes of its pods that may have to be attached; no zeros.
+        self._attachable: dict[str, int] = {}
+        # Driver -> node name -> its limit there (None: none), as of the revision of the kind.
+        self._drivers: dict[str, dict[str, int | None]] = {}
+        self._drivers_revision = -1
         # Compiled volumes by name, as of the revision of the kind; by class in order of name.
         self._compiled: dict[str, Volume] = {}
         self._by_class: dict[str, list[Volume]] = {}
@@ -76,8 +81,16 @@ class Volumes:
     def csi_node(self, name: str) -> CSINode | None:
         return self._get(CSI_NODES, CSINode, name)
 
-    def csi_nodes(self) -> Iterable[CSINode]:
-        return cast(Iterable[CSINode], self._objects.in_namespace(CSI_NODES))
+    def nodes_with(self, driver: str) -> Mapping[str, int | None]:
+        """Node name -> how many volumes the driver takes there; None for any number."""
+        revision = self._objects.revision(CSI_NODES)
+        if revision != self._drivers_revision:
+            self._drivers_revision, self._drivers = revision, {}
+            for node in cast(Iterable[CSINode], self._objects.in_namespace(CSI_NODES)):
+                for one in node.spec.drivers:
+                    limit = one.allocatable.count if one.allocatable is not None else None
+                    self._drivers.setdefault(one.name, {})[node.metadata.name] = limit
+        return self._drivers.get(driver, {})
 
     def capacities(self) -> Iterable[CSIStorageCapacity]:
         """Of all namespaces."""
@@ -156,29 +169,44 @@ class Volumes:
 
     # Users
 
-    def pod_counted(self, info: PodInfo) -> None:
+    def pod_counted(self, info: PodInfo, node: str) -> None:
+        if not info.pod.spec.volumes:
+            return
         for use in info.claims:
             self._users.setdefault(f"{info.namespace}/{use.name}", set()).add(info.uid)
+        if number := info.attachable_volumes:
+            self._attachable[node] = self._attachable.get(node, 0) + number
 
-    def pod_uncounted(self, info: PodInfo) -> None:
+    def pod_uncounted(self, info: PodInfo, node: str) -> None:
+        if not info.pod.spec.volumes:
+            return
         for use in info.claims:
             users = self._users.get(f"{info.namespace}/{use.name}")
             if users is not None:
                 users.discard(info.uid)
                 if not users:
                     del self._users[f"{info.namespace}/{use.name}"]
+        if number := info.attachable_volumes:
+            left = self._attachable[node] - number
+            self._attachable[node] = left
+            if not left:
+                del self._attachable[node]
+
+    def attachable_on(self, node: str) -> int:
+        """At most so many volumes are attached for the pods on the node, bound or assumed."""
+        return self._attachable.get(node, 0)
 
     def is_used(self, namespace: str, claim: str) -> bool:
         """Whether a pod on a node, bound or assumed, uses the claim."""
         return f"{namespace}/{claim}" in self._users
 
-    def check_invariants(self, counted: Iterable[PodInfo]) -> None:
-        """`counted`: the pods that are on nodes. Raises AssertionError."""
-        users: dict[str, set[str]] = {}
-        for info in counted:
-            for use in info.claims:
-                users.setdefault(f"{info.namespace}/{use.name}", set()).add(info.uid)
-        assert self._users == users, "users of claims"
+    def check_invariants(self, counted: Iterable[tuple[PodInfo, str]]) -> None:
+        """`counted`: the pods that are on nodes, with the node. Raises AssertionError."""
+        rebuilt = Volumes(self._objects)
+        for info, node in counted:
+            rebuilt.pod_counted(info, node)
+        assert self._users == rebuilt._users, "users of claims"
+        assert self._attachable == rebuilt._attachable, "volumes to attach"
         assert all(self._given.values())
         assert all(self._sent.values())
 

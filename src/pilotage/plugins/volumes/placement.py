@@ -155,18 +155,21 @@ def _match_one(volumes: Volumes, view: NodeView, request: Request, taken: dict[s
     fitting = own[:1] or sorted((one for one in of_class if is_choice(one, request)), key=lambda v: v.size)
     choice = np.full(view.n_rows, NONE, np.int32)
     is_open = view.alive.copy()
+    n_open = int(np.count_nonzero(is_open))
     for index, volume in enumerate(fitting):
-        if not is_open.any():
+        if not n_open:
             break
         here = is_open if volume.affinity is None else is_open & matcher_mask(view, volume.affinity)
         if volume.name in taken:
             here = here & ~taken[volume.name]
-        if not here.any():
+        rows = np.flatnonzero(here)
+        if not rows.size:
             continue
-        here = here.copy()
-        choice[here] = index
-        taken[volume.name] = here | taken.get(volume.name, False)
-        is_open &= ~here
+        choice[rows] = index
+        is_taken = taken.setdefault(volume.name, np.zeros(view.n_rows, np.bool_))
+        is_taken[rows] = True
+        is_open[rows] = False
+        n_open -= rows.size
     return Matched(request, tuple(fitting), choice)
 
 
