@@ -18,7 +18,9 @@ from pilotage.framework.calls import BindPod, CallResult, Outcome
 from pilotage.localcluster.nodes import generate
 from pilotage.localcluster.rest.pod_admission import complete_pod
 from pilotage.runtime.config import default_settings
+from pilotage.runtime.metrics import Metrics
 from pilotage.runtime.plugins_loading import build_registry
+from pilotage.runtime.timing import time_hints, time_points
 from pilotage.scheduling.engine import Engine
 from pilotage.scheduling.messages import CallFinished, Effect, Submit, Upserted
 
@@ -109,9 +111,20 @@ def answer_binds(engine: Engine, effects: list[Effect], trees: dict[str, Tree], 
     return bound
 
 
-def measure(make: Callable[[int], Tree], n_nodes: int, n_pods: int) -> tuple[float, float, int]:
+def observed_engine(metrics: Metrics) -> Engine:
+    """As `Metrics.attach` leaves one, without a driver."""
+    engine = Engine(default_settings(), metrics.timed(build_registry()), 0)
+    for profile in engine.profiles.values():
+        time_points(profile, metrics.plugins)
+    engine.ask_hints_through(time_hints(metrics.plugins.hint_ran))
+    return engine
+
+
+def measure(
+    make: Callable[[int], Tree], n_nodes: int, n_pods: int, metrics: Metrics | None = None
+) -> tuple[float, float, int]:
     """(microseconds per pod deciding, microseconds per pod in all, pods bound)"""
-    engine = Engine(default_settings(), build_registry(), 0)
+    engine = observed_engine(metrics) if metrics else Engine(default_settings(), build_registry(), 0)
     for node in generate(n_nodes):
         node["status"]["allocatable"]["cpu"] = "32"
         engine.handle(Upserted("nodes", view("nodes", node)), 0.0)
@@ -129,6 +142,9 @@ def measure(make: Callable[[int], Tree], n_nodes: int, n_pods: int) -> tuple[flo
     while engine.has_work:
         start = time.perf_counter()
         effects = engine.schedule(now, 100)
+        if metrics is not None:
+            for effect in effects:
+                metrics.effect(effect, now)
         deciding += time.perf_counter() - start
         bound += answer_binds(engine, effects, trees, now)
     total = time.perf_counter() - begin
@@ -142,12 +158,15 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--workload", choices=[*WORKLOADS], default=None)
+    parser.add_argument("--metrics", action="store_true", help="as with /metrics: what measuring costs")
     options = parser.parse_args()
     print(f"{options.nodes} nodes, {options.pods} pods")
     print(f"{'workload':20} {'decide us/pod':>14} {'all us/pod':>12} {'bound':>7}")
     for name, make in WORKLOADS.items():
         if options.workload in (None, name):
-            decide, total, bound = measure(make, options.nodes, options.pods)
+            decide, total, bound = measure(
+                make, options.nodes, options.pods, Metrics() if options.metrics else None
+            )
             print(f"{name:20} {decide:14.0f} {total:12.0f} {bound:7}", flush=True)
 
 

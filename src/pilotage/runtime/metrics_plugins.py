@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pilotage.runtime.figures import Counter, Figures, Histogram, exponential
+from collections.abc import Iterable
+
+from pilotage.runtime.figures import Counter, Figures, Histogram, Labels, exponential
 from pilotage.runtime.metrics_attempts import POINT_SECONDS
 from pilotage.scheduling.messages import BindingEnded
 
@@ -55,9 +57,11 @@ class PluginFigures(Figures):
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
         self.points.observe(seconds, point, status, profile)
 
-    def evaluated(self, labels: tuple[str, ...]) -> None:
-        """`labels`: plugin, extension point, profile."""
-        self.evaluations.add(*labels)
+    def evaluated(self, labels: Iterable[Labels]) -> None:
+        """One more for each of (plugin, extension point, profile)."""
+        values = self.evaluations.values
+        for one in labels:
+            values[one] = values.get(one, 0.0) + 1.0
 
     def hint_ran(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         self.hints.observe(seconds, plugin, event, hint)

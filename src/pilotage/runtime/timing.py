@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any, Protocol
 
+from pilotage.framework.asking import Asking
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import HintFn
 from pilotage.framework.guard import PluginFailedError
@@ -57,6 +58,9 @@ class TimedRegistry(Registry):
     def points(self, name: str) -> frozenset[str]:
         return self._inner.points(name)
 
+    def args_type(self, name: str) -> type[Any] | None:
+        return self._inner.args_type(name)
+
     def names(self) -> tuple[str, ...]:
         return self._inner.names()
 
@@ -98,13 +102,16 @@ def _status_word(result: object) -> str:
 
 # Extension points
 
+Labels = tuple[str, ...]  # plugin, extension point, profile
+Labelled = tuple[str, Labels]  # by name of the plugin
+
 
 class Watcher(Protocol):
     """Who wants to know; see `runtime.metrics_plugins`."""
 
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None: ...
 
-    def evaluated(self, labels: tuple[str, ...]) -> None: ...
+    def evaluated(self, labels: Iterable[Labels]) -> None: ...
 
     def failed(self, plugin: str, point: str) -> None: ...
 
@@ -112,7 +119,6 @@ class Watcher(Protocol):
 _RUNNERS = {
     "run_pre_filter": "PreFilter",
     "run_filters": "Filter",
-    "run_post_filter": "PostFilter",
     "run_pre_score": "PreScore",
     "run_scores": "Score",
     "run_reserve": "Reserve",
@@ -127,6 +133,22 @@ def time_points(profile: Profile, watcher: Watcher) -> None:
     for method, point in _RUNNERS.items():
         run = getattr(profile, method)
         setattr(profile, method, _timed_point(run, profile, point, watcher))
+    post_filtering = "post_filtering"
+    setattr(profile, post_filtering, _timed_asking(profile.post_filtering, profile.name, watcher))
+
+
+def _timed_asking(
+    run: Callable[..., Asking[Any]], profile: str, watcher: Watcher
+) -> Callable[..., Asking[Any]]:
+    """PostFilter may ask outside: the time of the answers counts."""
+
+    def timed(*args: Any) -> Asking[Any]:
+        start = perf_counter()
+        result = yield from run(*args)
+        watcher.point_ran(profile, "PostFilter", _status_of(result).code.word, perf_counter() - start)
+        return result
+
+    return timed
 
 
 def _timed_point(
@@ -134,6 +156,7 @@ def _timed_point(
 ) -> Callable[..., Any]:
     names = [bound.name for bound in profile.at(point[0].lower() + point[1:])] if point in _EVALUATED else []
     labels = [(name, (name, point, profile.name)) for name in names]
+    skips = "skip_filter" if point in ("PreFilter", "Filter") else "skip_score"
 
     def timed(cycle: CycleState, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
@@ -148,7 +171,8 @@ def _timed_point(
             watcher.point_ran(profile.name, point, status.code.word, perf_counter() - start)
             if status.code is Code.ERROR:
                 watcher.failed(status.plugin, point)
-            _count(labels, cycle, point, status, watcher)
+            if labels:
+                watcher.evaluated(_evaluated(labels, getattr(cycle, skips), status))
         return result
 
     return timed
@@ -159,21 +183,12 @@ def _status_of(result: object) -> Status:
     return status if isinstance(status, Status) else SUCCESS
 
 
-def _count(
-    labels: Sequence[tuple[str, tuple[str, ...]]],
-    cycle: CycleState,
-    point: str,
-    status: Status,
-    watcher: Watcher,
-) -> None:
-    """One evaluation for each plugin that was not skipped, up to the one that ended the phase."""
-    skipped = cycle.skip_filter if point in ("PreFilter", "Filter") else cycle.skip_score
-    last = status.plugin if status.code in (Code.ERROR, Code.UNRESOLVABLE) else None
-    for name, label in labels:
-        if name not in skipped:
-            watcher.evaluated(label)
-        if name == last:
-            return
+def _evaluated(labels: Sequence[Labelled], skipped: set[str], status: Status) -> list[Labels]:
+    """The plugins that were not skipped, up to the one that ended the phase."""
+    if status.code in (Code.ERROR, Code.UNRESOLVABLE):
+        names = [name for name, _ in labels]
+        labels = labels[: names.index(status.plugin) + 1] if status.plugin in names else labels
+    return [label for name, label in labels if name not in skipped]
 
 
 # Queueing hints
