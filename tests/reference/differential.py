@@ -14,6 +14,7 @@ import numpy as np
 
 from pilotage.api.decode import convert_object
 from pilotage.api.kinds import by_resource
+from pilotage.api.lean import Sharing
 from pilotage.framework.profile import Profile
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import EXTENSION_POINTS, PluginRef, ProfileSettings
@@ -85,6 +86,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.source = WideSource(self.seed, self.sizes.nodes)
+        self.sharing = Sharing()  # as informers do
         self.richness = self.source.one_of(0.0, 0.2, 0.6)
 
     def run(self) -> list[str]:
@@ -130,7 +132,7 @@ class Case:
 
     def _tell_node(self, node: Tree) -> None:
         self.world.tell_node(node)
-        self.cluster.upsert_node(view("nodes", node))
+        self.cluster.upsert_node(self.sharing.slim(view("nodes", node)))
 
     def _tell_other(self, known: list[Tree], kind: str, tree: Tree) -> None:
         known.append(tree)
@@ -138,7 +140,7 @@ class Case:
 
     def _tell_bound(self, pod: Tree) -> None:
         self.world.pods = [known for known in self.world.pods if name_of(known) != name_of(pod)] + [pod]
-        self.cluster.upsert_pod(PodInfo(view("pods", pod)))
+        self.cluster.upsert_pod(PodInfo(self.sharing.slim(view("pods", pod))))
 
     def _nominate(self) -> None:
         for _ in range(self.source.one_of(1, 2, 3)):

@@ -13,6 +13,7 @@ import msgspec
 from pilotage.api import decode
 from pilotage.api.decode import DecodeFailure, EnvelopeError
 from pilotage.api.kinds import Kind
+from pilotage.api.lean import Sharing
 from pilotage.api.meta import KubeObject, ObjectMeta
 from pilotage.api.wire import Status
 from pilotage.client.errors import ApiError, error_of_status, error_of_view
@@ -58,17 +59,18 @@ class Decoder(Protocol):
 
 
 class TypedDecoder:
-    """Views of the kind; an undecodable object is an `api.decode.DecodeFailure`."""
+    """Views of the kind in little memory; an undecodable object is an `api.decode.DecodeFailure`."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
+        self._sharing = Sharing()
 
     def page(self, body: bytes) -> Page:
         try:
             page = decode.decode_list(self._kind, body)
         except EnvelopeError as problem:
             raise BrokenFrameError(f"no list of {self._kind.resource}: {problem}") from None
-        return Page(page.resource_version, page.continue_token, [_typed(item) for item in page.items])
+        return Page(page.resource_version, page.continue_token, [self._typed(item) for item in page.items])
 
     def frame(self, line: bytes) -> Frame:
         try:
@@ -77,8 +79,11 @@ class TypedDecoder:
             raise BrokenFrameError(f"no watch event of {self._kind.resource}: {problem}") from None
         if isinstance(event.object, Status):
             return Frame(FrameType.ERROR, "", error=error_of_view(event.object))
-        seen = _typed(event.object)
+        seen = self._typed(event.object)
         return Frame(FrameType(event.type), seen.identity.version, seen)
+
+    def _typed(self, item: KubeObject | DecodeFailure) -> Seen:
+        return _typed(item if isinstance(item, DecodeFailure) else self._sharing.slim(item))
 
     def placeholder(self, identity: Identity) -> KubeObject:
         view = self._kind.view or KubeObject

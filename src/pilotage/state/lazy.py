@@ -29,5 +29,16 @@ class lazy(Generic[T]):  # noqa: N801  a decorator, named like property
         if instance is None:
             return self
         value = self._compute(instance)
-        vars(instance)[self._name] = value  # found there from now on: this descriptor sets nothing
+        if self._is_kept(value):
+            vars(instance)[self._name] = value  # found there from now on: this descriptor sets nothing
         return value
+
+    def _is_kept(self, _value: T) -> bool:
+        return True
+
+
+class lazy_unless_empty(lazy[T]):  # noqa: N801  a decorator, named like property
+    """Keeps nothing for the many instances whose value is empty, which must be cheap to find out."""
+
+    def _is_kept(self, value: T) -> bool:
+        return bool(value)

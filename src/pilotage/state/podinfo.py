@@ -15,7 +15,7 @@ import msgspec
 
 from pilotage.api.pods import Container, NodeSelectorTerm, Pod, Toleration, Volume
 from pilotage.api.quantity import QuantityError
-from pilotage.api.requests import measure, pod_requests
+from pilotage.api.requests import PodAmounts, is_resize_infeasible, measure, pod_requests
 from pilotage.api.selectors import (
     NodeMatcher,
     NodeTermMatcher,
@@ -24,10 +24,11 @@ from pilotage.api.selectors import (
     compile_node_term,
     match_labels,
 )
-from pilotage.state.lazy import lazy
+from pilotage.state.lazy import lazy, lazy_unless_empty
 from pilotage.state.view import HostPort
 
 _NO_LABELS: Mapping[str, str] = {}
+_PACKER = msgspec.msgpack.Encoder()
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -39,7 +40,28 @@ class ClaimUse(NamedTuple):
 
 
 class PodInfo:
-    """A pod view plus what decisions read of it. Compare pods by `uid`, never by identity."""
+    """A pod view plus what decisions read of it. Compare pods by `uid`, never by identity.
+
+    Nobody changes its dicts: pods of one template share them.
+    """
+
+    # Slots for what every pod has; a `__dict__` comes with the first value computed at need.
+    __slots__ = (
+        "__dict__",
+        "defect",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "nonzero",
+        "nonzero_usage",
+        "pod",
+        "priority",
+        "requests",
+        "terms",
+        "uid",
+        "usage",
+    )
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -65,7 +87,7 @@ class PodInfo:
 
     def _compile_amounts(self, pod: Pod) -> None:
         try:
-            amounts = measure(pod)
+            amounts = _measured(pod)
         except QuantityError as exc:
             self.defect = str(exc)
         else:
@@ -126,16 +148,21 @@ class PodInfo:
         required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
         return None if required is None else NodeMatcher(tuple(map(_term, required.node_selector_terms)))
 
-    @lazy
+    @lazy_unless_empty
     def host_ports(self) -> tuple[HostPort, ...]:
         """Host ports of containers and of sidecars (init containers with restartPolicy Always)."""
-        found = dict.fromkeys(_host_ports(self.pod))
-        return tuple(found)
+        return tuple(dict.fromkeys(_host_ports(self.pod)))
 
     @lazy
     def claims(self) -> tuple[ClaimUse, ...]:
         """The claims of its volumes in their order; an ephemeral volume's is named after pod and volume."""
         return tuple(_claims(self.pod))
+
+    @property
+    def attachable_volumes(self) -> int:
+        """How many of its volumes a driver may have to attach: claims, and disks that it mounts itself."""
+        disks = sum(_is_disk(volume) for volume in self.pod.spec.volumes or ())
+        return len(self.claims) + disks
 
     @lazy
     def images(self) -> tuple[str, ...]:
@@ -156,14 +183,37 @@ class PodInfo:
         return _ENCODER.encode((self.namespace, self.labels, msgspec.structs.replace(spec, volumes=volumes)))
 
 
+_AMOUNTS: dict[bytes, PodAmounts] = {}
+_MAX_AMOUNTS = 1 << 13
+
+
+def _measured(pod: Pod) -> PodAmounts:
+    """The sums of a pod, computed once for all pods with the same containers and status amounts."""
+    spec, status = pod.spec, pod.status
+    key = _PACKER.encode(
+        (
+            spec.containers,
+            spec.init_containers,
+            spec.resources,
+            spec.overhead,
+            status.container_statuses,
+            status.init_container_statuses,
+            status.resources,
+            status.allocated_resources,
+            is_resize_infeasible(pod),
+        )
+    )
+    known = _AMOUNTS.get(key)
+    if known is None:
+        known = measure(pod)
+        if len(_AMOUNTS) >= _MAX_AMOUNTS:
+            _AMOUNTS.clear()
+        _AMOUNTS[key] = known
+    return known
+
+
 def _term(term: NodeSelectorTerm) -> NodeTermMatcher:
     try:
-    @property
-    def attachable_volumes(self) -> int:
-        """How many of its volumes a driver may have to attach: claims, and disks that it mounts itself."""
-        disks = sum(_is_disk(volume) for volume in self.pod.spec.volumes or ())
-        return len(self.claims) + disks
-
         return compile_node_term(term)
     except SelectorError:
         return NodeTermMatcher()
@@ -180,6 +230,17 @@ def _epoch_seconds(text: str | None) -> float | None:
 def _is_scheduling_volume(volume: object) -> bool:
     fields = msgspec.structs.asdict(volume)  # type: ignore[arg-type]  # any Struct is fine
     return any(value is not None for name, value in fields.items() if name != "name")
+
+
+def _is_disk(volume: Volume) -> bool:
+    sources = (
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.azure_disk,
+        volume.cinder,
+        volume.vsphere_volume,
+    )
+    return any(source is not None for source in sources)
 
 
 def _claims(pod: Pod) -> Iterator[ClaimUse]:
@@ -209,14 +270,3 @@ def normalised_image_name(name: str) -> str:
     if name.rfind(":") <= name.rfind("/"):
         return f"{name}:latest"
     return name
-def _is_disk(volume: Volume) -> bool:
-    sources = (
-        volume.gce_persistent_disk,
-        volume.aws_elastic_block_store,
-        volume.azure_disk,
-        volume.cinder,
-        volume.vsphere_volume,
-    )
-    return any(source is not None for source in sources)
-
-
