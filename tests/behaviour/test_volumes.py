@@ -1,4 +1,4 @@
-"""Pods with claims, from the claim to the bound pod: the scheduler, its calls and the volume controller."""
+"""Pods with claims: scheduler, calls and volume controller together. Field cases E8 and E13."""
 
 from __future__ import annotations
 

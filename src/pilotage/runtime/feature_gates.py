@@ -29,6 +29,7 @@ ACTED_UPON = frozenset(
         "NominatedNodeNameForExpectation",
         "StorageCapacityScoring",
         RESIZE_PREEMPTION,
+        "VolumeLimitScaling",
     }
 )
 

@@ -6,28 +6,21 @@ Args of plugins that are not built yet are read and checked all the same, by sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from pilotage.framework.args import PluginArgs
 from pilotage.framework.gates import STORAGE_CAPACITY_SCORING
 from pilotage.plugins import ARGS
-from pilotage.plugins.resource_scoring import DEFAULT_RESOURCES, ResourceSpec, ShapePoint
+from pilotage.plugins.resource_scoring import DEFAULT_RESOURCES, ResourceSpec
+from pilotage.plugins.volumes.scoring import DEFAULT_SHAPE
 from pilotage.runtime.config_errors import ConfigError, Problem
 from pilotage.runtime.config_model import API_VERSION
 from pilotage.runtime.config_shape import read_shape
 from pilotage.runtime.plugin_args_rules import broken_rules
 
 _ENVELOPE = ("apiVersion", "kind")
-_CAPACITY_SHAPE: Final = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
-
-
-class VolumeBindingArgs(PluginArgs, frozen=True):
-    """`shape` needs the gate StorageCapacityScoring."""
-
-    bind_timeout_seconds: int = 600
-    shape: tuple[ShapePoint, ...] | None = None
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
@@ -38,7 +31,6 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
 
 
 KINDS: Mapping[str, type[Any]] = {
-    "VolumeBinding": VolumeBindingArgs,
     "DynamicResources": DynamicResourcesArgs,
     **ARGS,
 }
@@ -106,7 +98,7 @@ def _spread(args: Any, _gates: Mapping[str, bool]) -> Any:
 def _volumes(args: Any, gates: Mapping[str, bool]) -> Any:
     if args.shape is not None or not gates.get(STORAGE_CAPACITY_SCORING):
         return args
-    return msgspec.structs.replace(args, shape=_CAPACITY_SHAPE)
+    return msgspec.structs.replace(args, shape=DEFAULT_SHAPE)
 
 
 _FILL: Mapping[str, Callable[[Any, Mapping[str, bool]], Any]] = {

@@ -1,3 +1,5 @@
+"""VolumeBinding: where claims can be had, what is promised and written, when it is done. Field case E13."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""VolumeRestrictions, NodeVolumeLimits and VolumeZone, each on clusters of a few nodes."""
+"""VolumeRestrictions (field case E8), NodeVolumeLimits and VolumeZone, each on clusters of a few nodes."""
 
 from __future__ import annotations
 
