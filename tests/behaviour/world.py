@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from pilotage.api.kinds import Kind, by_resource
@@ -74,6 +74,7 @@ class World:
         config: dict[str, Any] | None = None,
         registry: Registry | None = None,
         wrap: Callable[[Transport], Transport] | None = None,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.clock = virtualtime.VirtualClock(asyncio.get_running_loop())
         self.server = ApiServer(make_store(), Ids(b"seed"), self.clock.time())
@@ -81,7 +82,7 @@ class World:
         self.api = ApiClient(self.transport)
         self.seen = Watching()
         registry = registry or build_registry()
-        settings = load_settings(config, registry) if config else default_settings(registry)
+        settings = load_settings(config, registry, gates) if config else default_settings(registry, gates)
         self.faults = Faults()
         door: Transport = FaultyTransport(
             InProcessTransport.over(self.transport.host), self.faults, "scheduler"

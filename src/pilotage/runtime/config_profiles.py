@@ -144,7 +144,7 @@ class ArgsReader:
         except ConfigError as error:
             self.found.problems += error.problems
             return
-        if name in self.known.names:
+        if name in self.known.names and read is not None:
             args[name] = read
         if reason := self._why_unused(entry):
             self.found.warnings.append(f'{where}: plugin "{name}" {reason}; its args are not used')
@@ -167,7 +167,9 @@ def _check_names(found: Profiles) -> None:
     for index, profile in enumerate(found.settings):
         where = f"profiles[{index}].schedulerName"
         if not profile.scheduler_name:
-            found.problems.append(Problem(where, None, "each of several profiles needs a name"))
+            is_alone = len(found.settings) == 1
+            reason = "must not be empty" if is_alone else "each of several profiles needs a name"
+            found.problems.append(Problem(where, None, reason))
         elif profile.scheduler_name in seen:
             found.problems.append(Problem(where, profile.scheduler_name, "is the name of another profile"))
         seen.add(profile.scheduler_name)

@@ -33,6 +33,7 @@ from pilotage.runtime.extenders import Extenders, OpenPoster
 from pilotage.runtime.informers import Informers
 from pilotage.runtime.pilotage_config import CallTuning
 from pilotage.runtime.raw_objects import RawObjects
+from pilotage.runtime.sequential import Awaited
 from pilotage.runtime.steps import Asker, Steps
 from pilotage.scheduling.engine import Engine
 from pilotage.scheduling.messages import (
@@ -114,6 +115,7 @@ class Scheduler:
         tuning = tuning or CallTuning()
         self.calls = CallQueue(default_call_types(identity), tuning.lanes)
         self.core = Core(self.engine, self.calls)
+        self._awaited = Awaited(self.calls, settings.gates)
         self.is_stopping = False
         self._active: asyncio.Event | None = None
         self._observers = tuple(observers)
@@ -212,7 +214,7 @@ class Scheduler:
             self._wake.clear()
             self._tick_if_due()
             self._slice()
-            if self.engine.has_work:
+            if self._may_decide:
                 await asyncio.sleep(0)
             else:
                 await self._wait()
@@ -221,16 +223,22 @@ class Scheduler:
         """Decides pods until the slice is used up or none is left."""
         begin = perf_counter()
         for _ in range(SLICE_PODS):
-            if not self.engine.has_work:
+            if not self._may_decide:
                 return
             start = perf_counter()
+            self._awaited.begin()
             effects = self.core.schedule(self.clock.time(), 1)
+            self._awaited.end()
             end = perf_counter()
             for observer in self._observers:
                 observer.decided(end - start)
             self._carry_out(effects)
             if self._slice_seconds is not None and end - begin >= self._slice_seconds:
                 return
+
+    @property
+    def _may_decide(self) -> bool:
+        return self.engine.has_work and not self._awaited.is_open
 
     def _tick_if_due(self) -> None:
         wakeup = self.core.next_wakeup()
