@@ -73,7 +73,7 @@ def decode(query: ExtenderQuery, body: bytes) -> Any:
     """The answer as the value that the query names. Raises ExtenderAnswerError."""
     try:
         document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ExtenderAnswerError(f"its answer is no JSON: {problem}: {_start(body)}") from None
     if isinstance(query, RatingQuery):
         return [_rating(item) for item in _list(document, "the answer")]

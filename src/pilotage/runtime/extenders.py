@@ -2,8 +2,9 @@
 
 Laws
 - Every query ends, with an answer or with an `ExtenderError` that names what went wrong.
-- `httpTimeout` counts from sending. One extender is asked `CONCURRENT` things at a time at most; what comes
-  on top waits its turn here, so one that is slow holds up those who need it and nobody else.
+- `httpTimeout` counts from sending. One extender is asked `CONCURRENT` things at a time at most, and as many
+  binds beside them; what comes on top waits its turn here, so one that is slow holds up those who need it
+  and nobody else, and decisions never hold up a bind.
 - A failing extender is logged now and then, not at every call.
 """
 
@@ -20,7 +21,7 @@ from pilotage.framework.settings import ExtenderSettings, ExtenderTls
 from pilotage.runtime.extender_wire import ExtenderAnswerError, decode, encode
 from pilotage.runtime.raw_objects import RawObjects
 from pilotage.runtime.steps import Asker
-from pilotage.scheduling.extenders import ExtenderQuery, label
+from pilotage.scheduling.extenders import BindQuery, ExtenderQuery, label
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,9 @@ class Extenders:
         self._raw = raw
         self._time = time
         self._posters = {one: opener(one) for one in settings}
-        self._turns = {one: asyncio.Semaphore(CONCURRENT) for one in settings}
+        self._turns = {
+            (one, is_bind): asyncio.Semaphore(CONCURRENT) for one in settings for is_bind in (False, True)
+        }
         self._logged: dict[str, float] = {}  # by what failed: when it was said last
         self.under_way: dict[str, int] = {}  # by verb
 
@@ -78,7 +81,7 @@ class Extenders:
     async def ask(self, query: ExtenderQuery) -> Any:
         """Raises ExtenderError."""
         extender = query.extender
-        async with self._turns[extender]:
+        async with self._turns[extender, isinstance(query, BindQuery)]:
             self.under_way[query.verb] = self.under_way.get(query.verb, 0) + 1
             try:
                 return await self._ask(query)
@@ -132,5 +135,5 @@ def http_poster(extender: ExtenderSettings) -> JsonPoster:
             tls.cert_data,
             tls.key_data,
         ),
-        max_connections=CONCURRENT,
+        max_connections=2 * CONCURRENT,
     )

@@ -37,8 +37,9 @@ class ExtenderFilter:
         passed, asked = set(response.node_names), set(node_names)
         if not passed <= asked:
             raise ValueError(f"it lets pass {few(sorted(passed - asked))}, which it was not asked about")
-        unresolvable = {name: text for name, text in response.unresolvable.items() if name not in passed}
-        failed = {name: text for name, text in response.failed.items() if name not in passed}
-        for name in asked - passed - unresolvable.keys() - failed.keys():
+        out = asked - passed
+        unresolvable = {name: text or LEFT_OUT for name, text in response.unresolvable.items() if name in out}
+        failed = {name: text or LEFT_OUT for name, text in response.failed.items() if name in out}
+        for name in out - unresolvable.keys() - failed.keys():
             unresolvable[name] = LEFT_OUT
         return Screening(failed, unresolvable)
