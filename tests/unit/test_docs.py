@@ -46,7 +46,8 @@ def test_node_templates_are_accepted(tmp_path: Path) -> None:
 def test_configurations_are_accepted() -> None:
     registry = default_registry()
     registry.register("Quiet", registry_stand_in())
-    pages = (DOCS / "reference" / "configuration.md", DOCS / "guides" / "plugins.md")
+    guides = (DOCS / "guides" / "plugins.md", DOCS / "guides" / "extenders.md")
+    pages = (DOCS / "reference" / "configuration.md", *guides)
     for text in (text for page in pages for text in blocks(page, "yaml")):
         assert load_config(yaml.safe_load(text), registry).warnings == ()
 
