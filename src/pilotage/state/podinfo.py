@@ -153,7 +153,7 @@ class PodInfo:
         """Host ports of containers and of sidecars (init containers with restartPolicy Always)."""
         return tuple(dict.fromkeys(_host_ports(self.pod)))
 
-    @lazy
+    @lazy_unless_empty
     def claims(self) -> tuple[ClaimUse, ...]:
         """The claims of its volumes in their order; an ephemeral volume's is named after pod and volume."""
         return tuple(_claims(self.pod))
