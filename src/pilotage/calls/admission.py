@@ -39,7 +39,7 @@ def admit(slot: Slot, new: Wish) -> Ended:
     older.tries, older.first_sent = same.tries, same.first_sent
     same.take(merged)
     same.ticket, same.offered = new.ticket, new.offered
-    same.tries, same.first_sent = 0, None
+    same.tries, same.first_sent, same.is_last = 0, None, new.is_last
     return [*_overwrite(slot, rests), (older, OVERWRITTEN)]
 
 

@@ -1,9 +1,10 @@
 """Events (events.k8s.io/v1), folded into series: equal ones cost one object and few writes.
 
 Laws:
-- Equal means: same regarding object, type, reason, action, note and reporter. What is equal and not sent
-  yet is sent once, with its count; what was sent before becomes an update of that event's series.
-- A series is updated on its first repeat and then at doubling intervals, up to half an hour.
+- Equal means: same regarding and related object, type, reason, action, note and reporter. What is equal and
+  not sent yet is sent once, with its count; what was sent before becomes an update of that event's series.
+- A series is updated on its first repeat and then at doubling intervals, up to half an hour; it ends six
+  minutes after its last repeat, and then its count is complete on the server.
 - An event that failed for good is dropped and counted; nobody waits for it.
 """
 
@@ -54,7 +55,7 @@ class Event(BaseCallType[EventSeries]):
 
     name = "event"
     relevance: int = Relevance.STATUS
-    retry = RetryPolicy(tries=8, first_delay=0.2, max_delay=10.0, max_age=120.0)
+    retry = RetryPolicy(tries=12, first_delay=0.2, max_delay=10.0, max_age=120.0)
     linger = SERIES_LIFE
 
     def __init__(self, host: str) -> None:
@@ -78,7 +79,8 @@ class Event(BaseCallType[EventSeries]):
         )
 
     def slot(self, call: EventSeries) -> Hashable:
-        return (EVENTS, call.key, call.type, call.reason, call.action, call.note, call.reporting_controller)
+        who = (call.key, call.related, call.reporting_controller)
+        return (EVENTS, *who, call.type, call.reason, call.action, call.note)
 
     def lane(self, call: EventSeries) -> Lane:
         return Lane.EVENT

@@ -72,7 +72,7 @@ class Conclusion:
         later = next((one for one in slot.waiting if one.kind.name == wish.kind.name), None)
         if later is not None:
             return ended + self._measure(later, sent)
-        if wish.kind.linger:
+        if wish.kind.linger and not wish.is_last:
             self.memory.store(slot.key, sent, self.now + wish.kind.linger)
         return ended
 
@@ -83,7 +83,7 @@ class Conclusion:
                 later.take(rest)
                 if later.kind.earliest(rest) <= self.now:
                     return []
-                self.memory.store(self.slot.key, rest, self.now + later.kind.linger)
+                self.memory.fold(self.slot.key, later, rest, self.now)
                 rest = FOLDED
         except CallTypeRaisedError as error:
             rest = failure(error)

@@ -144,6 +144,8 @@ class CallQueue:
                 if now - max(wish.offered, wish.not_before) <= limits.max_age:
                     break
                 ended += self._drop(slot, now, "waited too long")
+        for key, wish in self._memory.ended(now):
+            ended += self._enqueue(wish, key, now, None)
         return ended
 
     def collect(self) -> list[Finished]:
@@ -153,7 +155,7 @@ class CallQueue:
 
     def next_wakeup(self) -> float | None:
         """When a delayed call is due; `take` should be called then. Ready calls only wait for room."""
-        return self._book.next_due()
+        return min(filter(None, (self._book.next_due(), self._memory.next_end())), default=None)
 
     def has_ready(self, lanes: Collection[Lane] = ALL_LANES) -> bool:
         """Whether a request of `lanes` could go out at once if there were room for it."""
@@ -164,6 +166,7 @@ class CallQueue:
     def drain(self, why: str, now: float) -> list[Finished]:
         """Takes no more wishes and cancels all that wait, binds excepted."""
         self._closed = self._closed or why
+        self._memory.clear()
         ended: list[Finished] = []
         for slot in tuple(self._slots.values()):
             if slot.current.lane is not Lane.BIND:
@@ -227,6 +230,9 @@ class CallQueue:
         key = kind.slot(wish.call)
         if key not in self._slots and kind.linger and not self._memory.recall(wish, key, now):
             return self._report([(wish, FOLDED)], None, now)
+        return self._enqueue(wish, key, now, base)
+
+    def _enqueue(self, wish: Wish, key: Hashable, now: float, base: KubeObject | None) -> list[Finished]:
         ended = self._make_room(wish, key, now)
         slot = self._slots.get(key) or self._open(key, wish.key)
         slot.learn(base)

@@ -69,6 +69,7 @@ class Wish:
     first_sent: float | None = None
     reads: int = 0  # verifications sent
     lane: Lane = Lane.STATUS  # of `call`, set with it
+    is_last: bool = False  # what it writes is complete: no later wish builds on it
 
     def take(self, call: Any) -> None:
         """Carries `call` from now on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callkit import LOST, Rig, body_of, event, ok, pod_key, status
-from pilotage.calls.event import MAX_NOTE_BYTES, cut
+from pilotage.calls.event import MAX_NOTE_BYTES, SERIES_LIFE, cut, micro_time
 from pilotage.framework.calls import CallResult, ObjectKey, RecordEvent
 
 
@@ -96,6 +96,71 @@ def test_after_a_long_pause_a_repeat_is_a_new_event(rig: Rig) -> None:
     rig.pass_time(361)
     rig.offer(event())
     assert rig.one().request.method == "POST"
+
+
+def test_a_series_that_ends_is_complete(rig: Rig) -> None:
+    rig.offer(event())
+    rig.answer(rig.one(), ok())
+    for _ in range(5):
+        rig.pass_time(1)
+        rig.offer(event())
+        for dispatch in rig.take():
+            rig.answer(dispatch, ok())
+    due = rig.queue.next_wakeup()
+    assert due == rig.now + SERIES_LIFE
+    rig.pass_time(SERIES_LIFE - 1)
+    assert rig.take() == []
+    rig.pass_time(1)
+    last = rig.one()
+    series = body_of(last)["series"]
+    assert (last.request.method, series["count"]) == ("PATCH", 6)
+    assert series["lastObservedTime"] == micro_time(due - SERIES_LIFE)
+    rig.answer(last, ok())
+    assert rig.queue.next_wakeup() is None
+    rig.offer(event())
+    assert rig.one().request.method == "POST", "the series is over"
+
+
+def test_a_repeat_keeps_a_series_open(rig: Rig) -> None:
+    rig.offer(event())
+    rig.answer(rig.one(), ok())
+    rig.offer(event())
+    rig.answer(rig.one(), ok())
+    for _ in range(2):
+        rig.pass_time(10)
+        rig.offer(event())
+        assert rig.take() == []
+    rig.pass_time(300)
+    rig.offer(event())
+    update = rig.one()
+    assert body_of(update)["series"]["count"] == 5
+    rig.answer(update, ok())
+    assert rig.queue.next_wakeup() is None, "all of it is written"
+
+
+def test_the_related_object_makes_a_difference(rig: Rig) -> None:
+    for name in ("one", "other"):
+        rig.offer(RecordEvent(pod_key(), "Normal", "Preempted", "Preempting", "same", related=pod_key(name)))
+    assert len(rig.take()) == 2
+
+
+def test_at_most_twelve_tries(rig: Rig) -> None:
+    ticket = rig.offer(event())
+    tries = 0
+    for _ in range(30):
+        for dispatch in rig.take():
+            tries += 1
+            rig.answer(dispatch, status(500, "InternalError"))
+        rig.pass_time(10)
+    assert tries == 12
+    assert rig.result(ticket) is CallResult.FAILED
+
+
+def test_the_lane_holds_a_thousand_and_counts_what_it_drops(rig: Rig) -> None:
+    for number in range(1100):
+        rig.offer(event(note=str(number)))
+    ended = rig.queue.statistics(rig.now).ended
+    assert ended["event", CallResult.DROPPED] == 100
 
 
 def test_update_of_an_event_that_is_gone_becomes_a_new_event(rig: Rig) -> None:
