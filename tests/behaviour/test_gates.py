@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.behaviour.world import PODS, World, in_world, node, pod
 
+from behaviour.world import PODS, World, in_world, node, pod
 from pilotage.api.kinds import by_resource
 
 PRIORITIES = by_resource("priorityclasses.scheduling.k8s.io")

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.behaviour.world import NODES, PODS, node, pod
 
+from behaviour.world import NODES, PODS, node, pod
 from pilotage.api.kinds import by_resource
 from pilotage.api.wire import Request
 from pilotage.client.api import ApiClient, ApiError
