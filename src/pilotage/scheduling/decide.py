@@ -26,8 +26,10 @@ from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.profile import Profile
 from pilotage.framework.scoring import Scores
 from pilotage.framework.status import Code, Status, error, unresolvable, unschedulable
+from pilotage.framework.trials import entitled
 from pilotage.scheduling.askers import Asker, Rater, Screening
 from pilotage.scheduling.verdict import NO_NODES, Decision, pre_filter_message
+from pilotage.state.additions import with_nominated
 from pilotage.state.cluster import ClusterState
 from pilotage.state.overlay import NodeOverlay
 from pilotage.state.podinfo import PodInfo
@@ -242,16 +244,24 @@ class _Attempt:
 
     def _with_nominated(self, rows: Rows) -> Rows:
         """Drops rows that fail once the pods nominated to them are there."""
+        if self.profile.is_row_bound(self.cycle):
+            return self._all_beside(rows)
         out = []
         for name in self.cluster.nominations.nodes():
             row = self.view.row(name)
-            others = [p for p in self.cluster.nominations.on_node(name) if self._yields_to(p)]
+            others = entitled(self.cluster.nominations, name, self.pod) if row is not None else ()
             if row is not None and others and row in rows and not self._passes_beside(row, others):
                 out.append(row)
         return rows[~np.isin(rows, out)] if out else rows
 
-    def _yields_to(self, other: PodInfo) -> bool:
-        return other.priority >= self.pod.priority and other.uid != self.pod.uid
+    def _all_beside(self, rows: Rows) -> Rows:
+        """No filter looks beyond the row itself: one run tells for all rows."""
+        overlay = with_nominated(self.cluster.nominations, self.view, self.pod)
+        beside = rows[np.isin(rows, overlay.rows)] if overlay is not None else rows[:0]
+        if overlay is None or not beside.size:
+            return rows
+        passed = self.profile.run_trial(self.cycle, self.pod, overlay, beside, self.failures)
+        return rows if passed.size == beside.size else rows[~np.isin(rows, beside) | np.isin(rows, passed)]
 
     def _passes_beside(self, row: int, others: Sequence[PodInfo]) -> bool:
         overlay = NodeOverlay(self.view)
@@ -262,7 +272,7 @@ class _Attempt:
             if not status.is_success:
                 raise PluginFailedError(status)
         only = np.array([row], np.intp)
-        return bool(self.profile.run_filters(cycle, self.pod, overlay, only, self.failures).size)
+        return bool(self.profile.run_trial(cycle, self.pod, overlay, only, self.failures).size)
 
     # Asking
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pilotage.framework.failures import NodeFailures
-from pilotage.framework.trials import entitled
 from pilotage.plugins.preemption.dry_run import Candidate, DryRun
+from pilotage.state.additions import with_nominated
 from pilotage.state.importance import LowerPods
-from pilotage.state.overlay import NodeOverlay
 from pilotage.state.removals import RemovalOverlay
 from pilotage.state.view import Bool, Rows
 
@@ -64,19 +63,10 @@ class _Nodes:
         self._nominate()
 
     def _nominate(self) -> None:
-        run = self._run
-        index_of = {row: index for index, row in enumerate(self._lower.rows.tolist())}
-        overlay = NodeOverlay(run.view)
-        for name in run.nominations.nodes():
-            row = run.view.row(name)
-            index = None if row is None else index_of.get(row)
-            if row is None or index is None:
-                continue
-            for other in entitled(run.nominations, name, run.pod):
-                overlay.add_pod(row, other)
-                self._has_beside[index] = True
-        if self._has_beside.any():
-            self._beside = RemovalOverlay(overlay, self._lower)
+        overlay = with_nominated(self._run.nominations, self._run.view, self._run.pod)
+        if overlay is not None:
+            self._has_beside = np.isin(self._lower.rows, overlay.rows)
+            self._beside = RemovalOverlay(overlay, self._lower) if self._has_beside.any() else None
 
     def passing(self, which: Rows, failures: NodeFailures) -> Rows:
         """Those of `which` that pass with the nominated pods, where there are any, and without them."""
