@@ -69,11 +69,10 @@ def main() -> None:
         fill(h, args.nodes)
         h.start_scheduler()
         h.run_for(1)
-        begin, wall = h.now, time.perf_counter()
+        begin = h.now
         h.create(*(h.pod(f"high{index}", cpu=1, priority=1000, grace=0) for index in range(args.preemptors)))
-        names = [f"high{index}" for index in range(args.preemptors)]
         took = h.run_until(lambda: _bound(h) == args.preemptors, timeout=4000)
-        report(h, args, watch, begin, took, time.perf_counter() - wall, names)
+        report(h, args, watch, begin, took)
 
 
 def _bound(h: Harness) -> int:
@@ -82,34 +81,22 @@ def _bound(h: Harness) -> int:
     )
 
 
-def report(
-    h: Harness,
-    args: argparse.Namespace,
-    watch: Stopwatch,
-    begin: float,
-    took: float,
-    wall: float,
-    names: list[str],
-) -> None:
+def report(h: Harness, args: argparse.Namespace, watch: Stopwatch, begin: float, took: float) -> None:
     deleted = Counter(r.path.rpartition("/")[2] for r in h.requests(method="DELETE", client="scheduler"))
-    sent = Counter(
-        f"{r.method} {_kind(r.path)}"
-        for r in h.requests(client="scheduler", since=begin)
-        if r.verb != "watch"
-    )
-    victims = watch.seconds["preempting"]
-    half, most = np.percentile(np.array(victims) * 1e6, [50, 99])
+    since = h.requests(client="scheduler", since=begin)
+    sent = Counter(f"{r.method} {_kind(r.path)}" for r in since if r.verb != "watch")
+    preempting = np.array(watch.seconds["preempting"]) * 1e6
+    other = np.array(watch.seconds["other"]) * 1e6
+    half, most = np.percentile(preempting, [50, 99])
+    n_deletes = sum(deleted.values())
     print(f"{args.nodes} nodes with {PODS_PER_NODE} pods each, {args.preemptors} preemptors, QPS {args.qps}")
-    print(f"decisions that preempt: {len(victims)}, {half:.0f} us (median), {most:.0f} us (99 %) of CPU")
+    print(f"decisions that preempt: {preempting.size}, {half:.0f} us (median), {most:.0f} us (99 %) of CPU")
+    print(f"other decisions: {other.size}, {np.median(other):.0f} us (median)")
     print(
-        f"other decisions: {len(watch.seconds['other'])}, {np.median(watch.seconds['other']) * 1e6:.0f} us (median)"
-    )
-    print(
-        f"deletes: {sum(deleted.values())}, {sum(deleted.values()) / args.preemptors:.3f} per preemptor; most for one pod {max(deleted.values())}"
+        f"deletes: {n_deletes / args.preemptors:.3f} per preemptor; most for one pod {max(deleted.values())}"
     )
     print("requests: " + ", ".join(f"{kind} {count}" for kind, count in sent.most_common(8)))
-    print(f"all bound after {took:.1f} virtual seconds ({wall:.1f} s of wall time)")
-    assert set(deleted) <= {f"low{i}-{n}" for i in range(args.nodes) for n in range(PODS_PER_NODE)}
+    print(f"all bound after {took:.1f} virtual seconds")
 
 
 def _kind(path: str) -> str:
