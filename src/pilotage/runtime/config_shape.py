@@ -1,10 +1,11 @@
-"""Trees into structs: every unknown field by its path, then the first value of a wrong type."""
+"""Trees into structs: every unknown field and every value of a wrong type, by their paths."""
 
 from __future__ import annotations
 
+import copy
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -14,18 +15,42 @@ from pilotage.runtime.config_errors import ConfigError, Problem
 T = TypeVar("T", bound=msgspec.Struct)
 
 _AT = re.compile(r" - at `\$?(.*)`$", re.DOTALL)
+_MOST_PROBLEMS = 50
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 def read_shape(tree: Any, kind: type[T], path: str = "") -> T:
     """`tree` as a `kind`. Raises ConfigError with the paths of what does not belong there."""
-    unknown = tuple(unknown_fields(tree, kind, path))
-    if unknown:
-        raise ConfigError(unknown)
-    try:
-        return msgspec.convert(tree, kind)
-    except msgspec.ValidationError as error:
-        raise ConfigError([_as_problem(str(error), tree, path)]) from None
+    problems = list(unknown_fields(tree, kind, path))
+    known = _without(tree, [problem.field.removeprefix(path).lstrip(".") for problem in problems])
+    for _ in range(_MOST_PROBLEMS):
+        try:
+            read = msgspec.convert(known, kind)
+        except msgspec.ValidationError as error:
+            problem, inner = _as_problem(str(error), known, path)
+            problems.append(problem)
+            if not inner or inner.endswith("]"):
+                break  # the rest of a list would change its place
+            known = _without(known, [inner])
+        else:
+            if problems:
+                break
+            return read
+    raise ConfigError(problems)
+
+
+def _without(tree: Any, paths: Sequence[str]) -> Any:
+    """A copy of `tree` without the fields at `paths`."""
+    if not paths:
+        return tree
+    copied = copy.deepcopy(tree)
+    for path in paths:
+        *parents, last = [name or int(index) for name, index in _STEP.findall(path)]
+        part = copied
+        for step in parents:
+            part = part[step]
+        part.pop(last)
+    return copied
 
 
 def without_nulls(tree: Any) -> Any:
@@ -68,12 +93,13 @@ def _similar(name: str, known: Mapping[str, Any]) -> str:
     return f", did you mean {close[0]}?" if close else ""
 
 
-def _as_problem(text: str, tree: Any, path: str) -> Problem:
+def _as_problem(text: str, tree: Any, path: str) -> tuple[Problem, str]:
+    """What msgspec says, and where below `path` that is."""
     found = _AT.search(text)
     inner = found.group(1).lstrip(".") if found else ""
     reason = _AT.sub("", text)
     field = f"{path}.{inner}" if path and inner and not inner.startswith("[") else f"{path}{inner}"
-    return Problem(field, _at(tree, inner), reason[:1].lower() + reason[1:])
+    return Problem(field, _at(tree, inner), reason[:1].lower() + reason[1:]), inner
 
 
 def _at(tree: Any, inner: str) -> Any:

@@ -1,4 +1,7 @@
-"""YAML (and JSON) files as trees: one document, a mapping, no key twice."""
+"""YAML (and JSON) files as trees: one document, a mapping, no key twice.
+
+As kube-scheduler reads them by way of JSON: 16.0 is the number 16, and what looks like a date is text.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,13 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+_DATES = "tag:yaml.org,2002:timestamp"
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _DATES]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The tree in a file. Raises ConfigError that says what is wrong with it and where."""
     try:
@@ -37,12 +47,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def parse_yaml(text: str) -> dict[str, Any]:
     try:
-        tree = yaml.load(text, _StrictLoader)  # a SafeLoader
+        documents = list(yaml.load_all(text, _StrictLoader))  # a SafeLoader
     except yaml.YAMLError as error:
         raise ConfigError([Problem("", None, f"is not valid YAML: {_where(error)}")]) from None
+    tree = documents[0] if documents else None
+    if any(other is not None for other in documents[1:]):
+        raise ConfigError([Problem("", None, f"must be one document, found {len(documents)}")])
     if not isinstance(tree, dict):
         raise ConfigError([Problem("", None, f"must be a mapping, found {type(tree).__name__}")])
-    return tree
+    return {name: _plain(value) for name, value in tree.items()}
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {name: _plain(value) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [_plain(item) for item in tree]
+    return int(tree) if isinstance(tree, float) and tree.is_integer() else tree
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -7,11 +7,11 @@ each place that breaks it. Custom plugins check their own args when they are bui
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
 from pilotage.api.label_matcher import key_problem
-from pilotage.api.selectors import SelectorError, compile_node_selector, compile_node_term
+from pilotage.api.pods import NodeSelectorTerm
+from pilotage.api.selectors import SelectorError, compile_node_term
 from pilotage.framework.gates import STORAGE_CAPACITY_SCORING
 from pilotage.runtime.durations import parse_duration
 
@@ -49,20 +49,24 @@ def _node_affinity(args: Any, _tree: Tree, _gates: Gates) -> Broken:
     if added is None:
         return
     if (required := added.required) is not None:
-        field = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-        yield from _compiles(field, partial(compile_node_selector, required))
+        field = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        for index, term in enumerate(required.node_selector_terms):
+            yield from _compiles(f"{field}[{index}]", term)
     for index, preferred in enumerate(added.preferred or ()):
         field = f"addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[{index}].preference"
         if preferred.weight != 0:
-            yield from _compiles(field, partial(compile_node_term, preferred.preference))
+            yield from _compiles(field, preferred.preference)
 
 
-def _compiles(field: str, work: Callable[[], object]) -> Broken:
+def _compiles(field: str, term: NodeSelectorTerm) -> Broken:
     try:
-        work()
+        compile_node_term(term)
     except SelectorError as error:
         where = f"{field}.{error.field}" if error.field else field
         yield where, error.value, error.problem
+    for index, part in enumerate(term.match_fields or ()):
+        if len(part.values or ()) != 1:
+            yield f"{field}.matchFields[{index}].values", ", ".join(part.values or ()), "must be one value"
 
 
 def _fit(args: Any, _tree: Tree, _gates: Gates) -> Broken:

@@ -102,6 +102,7 @@ def test_yaml_file(tmp_path: Path) -> None:
         ("a: [", "is not valid YAML: line 1, column 5"),
         ("kind: x\nkind: y\n", '"kind" stands twice'),
         ("- 1\n", "must be a mapping, found list"),
+        ("a: 1\n---\nb: 1\n", "must be one document, found 2"),
         ("", "must be a mapping, found NoneType"),
     ],
 )
