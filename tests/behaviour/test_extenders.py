@@ -246,6 +246,29 @@ def test_a_pod_that_goes_while_an_extender_thinks_is_forgotten() -> None:
         assert h.bindings("a") == []
 
 
+def test_questions_about_pods_that_are_gone_are_not_sent() -> None:
+    extender = Extender(filter=all_pass, delay=4)
+    with world(extender) as h:
+        h.create(h.node("n1", cpu=64, pods=110), *(h.pod(f"p{i}", cpu=0.1) for i in range(40)))
+        h.run_for(1)
+        for i in reversed(range(39)):  # those that wait for their turn first
+            h.delete("pods", f"p{i}", grace=0)
+        h.run_until_running("p39", timeout=6)
+        assert extender.under_way == 0
+        assert len(extender.asked("filter")) == 17
+
+
+def test_two_runs_with_extenders_are_one_and_the_same() -> None:
+    def life() -> str:
+        extender = Extender(filter=all_pass, prioritize=lambda args: [], delay=0.3)
+        with world(extender, configured(prioritizeVerb="prioritize", weight=1)) as h:
+            h.create(*(h.node(f"n{i}", cpu=4) for i in range(3)), *(h.pod(f"p{i}", cpu=1) for i in range(14)))
+            h.run_for(20)
+            return h.log_text()
+
+    assert life() == life()
+
+
 def test_ignorable_extenders_are_asked_last_and_each_sees_what_was_left() -> None:
     first, second = Extender(filter=only("n1", "n2")), Extender(filter=only("n2", "n3"))
     settings = [
@@ -507,3 +530,15 @@ def test_a_pod_that_goes_while_it_is_bound_outside() -> None:
         h.run_for(10)
         h.check_converged()
         assert h.engine.statistics().binding == 0
+
+
+def test_a_victim_that_is_being_bound_outside_is_evicted_once_it_is_bound() -> None:
+    extender, worlds = binder(delay=4)
+    with world(extender, configured(**BIND, **MANAGED)) as h:
+        worlds.append(h)
+        h.create(h.node("n1", cpu=1), gpu_pod(h, "low"))
+        h.run_for(1)
+        h.create(h.pod("vip", cpu=1, priority=1000))
+        h.run_until_running("vip", timeout=90)
+        assert victims_of(h, "low") == ["low"]
+        h.check_converged()

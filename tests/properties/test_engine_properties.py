@@ -17,7 +17,7 @@ from enginekit import World, only
 from pilotage.framework.calls import BindPod, CallResult, EvictPod, Outcome
 from pilotage.framework.plugin import PermitResult, Plugin
 from pilotage.framework.status import SUCCESS, Status, error, unschedulable, wait
-from pilotage.scheduling.decide import Screening
+from pilotage.scheduling.askers import Screening
 from pilotage.scheduling.messages import (
     Answered,
     Ask,
@@ -77,14 +77,14 @@ class Later:
 
 
 class Outside:
-    name = "outside"
+    name = label = "outside"
     timeout = 5.0
     is_ignorable = False
 
     def request(self, pod: Any, node_names: Any) -> Any:
         return tuple(node_names) if pod.labels["kind"] == "ask" else None
 
-    def screen(self, response: Any) -> Screening:
+    def screen(self, response: Any, node_names: Any) -> Screening:
         return Screening(dict.fromkeys(response, "not there"))
 
 

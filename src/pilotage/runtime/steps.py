@@ -34,31 +34,34 @@ class Steps:
         self._asker = asker
         # Exactly the tasks that have not reported yet.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._by_step: dict[int, asyncio.Task[None]] = {}
-        self._unwanted: set[int] = set()  # steps that were cancelled and have not ended yet
+        self._by_step: dict[int, asyncio.Task[None]] = {}  # steps and questions, by their number
+        self._unwanted: set[int] = set()  # those that were cancelled and have not ended yet
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def run(self, step: RunStep) -> None:
-        task = self._start(self._step(step), f"{step.point} of {step.plugin} for {step.uid}")
-        self._by_step[step.step] = task
-        task.add_done_callback(lambda _: self._forget(step.step))
+        self._remember(step.step, self._step(step), f"{step.point} of {step.plugin} for {step.uid}")
+
+    def _remember(self, number: int, work: Any, name: str) -> None:
+        task = self._start(work, name)
+        self._by_step[number] = task
+        task.add_done_callback(lambda _: self._forget(number))
 
     def _forget(self, step: int) -> None:
         self._by_step.pop(step, None)
         self._unwanted.discard(step)
 
     def cancel(self, step: int) -> None:
-        """Nobody waits for the step any more; a step that has ended is left alone."""
+        """Nobody waits for the step or question any more; one that has ended is left alone."""
         task = self._by_step.get(step)
         if task is not None:
             self._unwanted.add(step)
             task.cancel()
 
     def ask(self, question: Ask) -> None:
-        self._start(self._question(question), f"question {question.ask}")
+        self._remember(question.ask, self._question(question), f"question {question.ask}")
 
     async def close(self) -> None:
         """Cancels what is still running, and waits for it; nothing is reported any more."""

@@ -182,6 +182,7 @@ class Cycles:
         """The pod is gone or was bound by someone: its decision is not wanted any more."""
         attempt = self._by_uid.get(uid)
         if attempt is not None:
+            self._state.outbox.cancel_step(attempt.ask)
             self._unpark(attempt.ask)
             attempt.deciding.close()
 

@@ -133,7 +133,7 @@ class RunStep(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CancelStep(Effect):
-    """Nobody waits for this step any more (its pod was deleted or bound): stop it, report nothing."""
+    """Nobody waits for this step or ask any more (its pod was deleted or bound): stop it, report nothing."""
 
     step: int
 
