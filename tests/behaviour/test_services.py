@@ -159,7 +159,11 @@ def test_a_stateful_set_with_claims_waits_for_volumes() -> None:
         assert [tree["metadata"]["name"] for tree in h.objects("pvc")] == ["data-db-0", "data-db-1"]
         state = h.pod_state("db-0")
         assert (state.node, state.reason) == ("", "Unschedulable")
-        assert "data-db-0" in state.message
+        assert "pod has unbound immediate PersistentVolumeClaims" in state.message
+        # The claims name no class: they get the default one as soon as there is one.
+        default = {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+        h.create({**h.storage_class("standard"), "metadata": default})
+        h.run_until_running("db-0", "db-1")
 
 
 def test_a_namespace_is_emptied_before_it_goes() -> None:
