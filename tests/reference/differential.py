@@ -118,7 +118,8 @@ class Case:
                 if self.source.chance(0.5):
                     tree = self.source.controller(namespace, api, kind, "rs")
                     self._tell_other(self.world.controllers, kind, tree)
-        for _ in range(self.sizes.pods if self.world.nodes else 0):
+        n_pods = self.sizes.pods * (2 if self.source.is_dense else 1)
+        for _ in range(n_pods if self.world.nodes else 0):
             node = name_of(self.source.random.choice(self.world.nodes))
             self._tell_bound(self.source.pod(node=node, richness=self.richness))
         if self.world.nodes and self.source.chance(0.15):

@@ -35,8 +35,12 @@ class WideSource(Source):
     def __init__(self, seed: int, n_nodes: int = 0) -> None:
         super().__init__(seed)
         self.n_nodes = n_nodes
-        self.is_crowded = self.chance(0.3)  # small nodes
-        self.is_mild = self.chance(0.6)  # most nodes are feasible for most pods: scores matter
+        # Many small pods that are alike: every domain has some, so that minima and skews matter.
+        self.is_dense = self.chance(0.2)
+        self.is_crowded = not self.is_dense and self.chance(0.3)  # small nodes
+        self.is_mild = self.is_dense or self.chance(
+            0.6
+        )  # most nodes are feasible for most pods: scores matter
         self.names: list[str] = []
 
     # Nodes
@@ -112,6 +116,8 @@ class WideSource(Source):
             spec["initContainers"] = [self.init_container(f"i{i}") for i in range(self.one_of(1, 2, 3))]
         if self.is_mild:
             self._soften(spec)
+        if self.is_dense:
+            self._make_alike(meta, spec)
         self._add_amounts(spec)
         if self.chance(0.3):
             spec["priority"] = self.one_of(-5, 0, 10, 100)
@@ -140,6 +146,18 @@ class WideSource(Source):
                 requests = (container.get("resources") or {}).get("requests") or {}
                 for resource in ("ephemeral-storage", "example.com/gpu", "other.io/nic", "hugepages-2Mi"):
                     requests.pop(resource, None)
+
+    def _make_alike(self, meta: Tree, spec: Tree) -> None:
+        meta["namespace"] = "a"
+        if self.chance(0.85):
+            meta["labels"]["app"] = "x"
+        spec.pop("initContainers", None)
+        spec["containers"] = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "10m"}}}]
+
+    def selector(self) -> Tree | None:
+        if self.is_dense and self.chance(0.7):
+            return {"matchLabels": {"app": "x"}}
+        return super().selector()
 
     def owner(self) -> Tree:
         api, kind = self.one_of(*OWNERS)
