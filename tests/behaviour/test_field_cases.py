@@ -1,4 +1,4 @@
-"""Field cases of the queue and the plugins on the whole system: D1 D2 D7 E2 E5 E7 E11 E14 G1 G4."""
+"""Field cases of the plugins on the whole system: E2 E5 E7 E11 E14 G1 G4."""
 
 from __future__ import annotations
 
@@ -6,109 +6,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.framework.status import SUCCESS, Status
-from pilotage.plugins import default_registry
 from pilotage.testing.harness import Harness
 
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 HOSTNAME = "kubernetes.io/hostname"
-
-
-def tolerate(h: Harness, name: str, *tolerations: dict[str, Any]) -> None:
-    known = h.get("pods", name)["spec"].get("tolerations") or []
-    h.patch("pods", name, {"spec": {"tolerations": [*known, *tolerations]}})
-
-
-def test_d1_nothing_stays_in_flight() -> None:
-    with Harness(seed=1) as h:
-        h.create(h.node("n1", cpu=4))
-        hold = h.faults.hold(path="/binding$", times=1)
-        h.create(h.pod("a", cpu=1), h.pod("gone", cpu=1))
-        h.delete("pods", "gone")
-        hold.release()
-        for number in range(50):
-            h.label("nodes", "n1", turn=str(number))
-        h.run_for(30)
-        statistics = h.engine.statistics()
-        assert statistics.in_flight == 0
-        assert sum(statistics.in_flight_events.values()) == 0
-
-
-class FailsOnce:
-    """Reserve raises at the first try."""
-
-    def __init__(self) -> None:
-        self.failures = 1
-
-    def reserve(self, cycle: object, pod: object, node: str) -> Status:
-        if self.failures:
-            self.failures -= 1
-            raise RuntimeError("409 from somewhere")
-        return SUCCESS
-
-    def unreserve(self, cycle: object, pod: object, node: str) -> None: ...
-
-
-def test_d2_an_error_is_retried_though_a_plugin_rejected_before() -> None:
-    registry = default_registry()
-    registry.register("FailsOnce", lambda args, handle: FailsOnce())
-    plugins = {"multiPoint": {"enabled": [{"name": "FailsOnce"}]}}
-    profiles = [{"schedulerName": "default-scheduler", "plugins": plugins}]
-    with Harness(seed=2, registry=registry, settings={"profiles": profiles}) as h:
-        h.create(h.node("n1"), h.pod("a", node_selector={"disk": "ssd"}))
-        h.run_for(5)
-        h.label("nodes", "n1", disk="ssd")
-        assert h.run_until_bound("a", timeout=10) <= 4
-        assert [attempt.result for _, attempt in h.attempts("a")] == ["unschedulable", "error", "scheduled"]
-
-
-def test_d7_a_pods_own_update_wakes_it() -> None:
-    with Harness(seed=3) as h:
-        h.create(h.node("n1", unschedulable=True), h.pod("a", cpu=1))
-        h.run_for(5)
-        tries = len(h.attempts("a"))
-        h.patch("pods", "a", {"metadata": {"annotations": {"note": "nothing to do with it"}}})
-        h.run_for(20)
-        assert len(h.attempts("a")) == tries
-        tolerate(h, "a", UNSCHEDULABLE)
-        assert h.run_until_bound("a", timeout=10) <= 2
-
-
-def test_d7_a_toleration_opens_a_domain_of_a_spread() -> None:
-    taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "nodeTaintsPolicy": "Honor",
-        "minDomains": 2,
-        "labelSelector": {"matchLabels": {"app": "a"}},
-    }
-    with Harness(seed=4) as h:
-        h.create(h.node("n1", zone="a"), h.node("n2", zone="b", taints=[taint]))
-        labels = {"app": "a"}
-        h.create(h.pod("a1", labels=labels, topologySpreadConstraints=[spread]))
-        h.run_until_bound("a1")
-        h.create(h.pod("a2", labels=labels, topologySpreadConstraints=[spread]))
-        h.run_for(5)
-        assert not h.pod_state("a2").node
-        tolerate(h, "a2", {"key": "team", "operator": "Exists"})
-        assert h.run_until_bound("a2", timeout=10) <= 2
-        assert h.pod_state("a2").node == "n2"
-
-
-def test_d7_a_matching_label_wakes_whoever_wants_to_be_near() -> None:
-    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "cache"}}}
-    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    with Harness(seed=5) as h:
-        h.create(h.node("n1"), h.node("n2"), h.pod("other"))
-        h.run_until_running("other")
-        h.create(h.pod("near", affinity=affinity))
-        h.run_for(5)
-        assert not h.pod_state("near").node
-        h.label("pods", "other", app="cache")
-        h.run_until_bound("near", timeout=10)
-        assert h.pod_state("near").node == h.pod_state("other").node
 
 
 def test_e2_host_ports_of_sidecars_count_and_are_freed() -> None:
