@@ -175,3 +175,29 @@ def test_a_child_that_outlives_the_thread_that_started_it() -> None:
     thread.join()
     with started[0] as server:
         assert Http(server).call("GET", "/healthz")[0] == 200
+
+
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+@pytest.mark.parametrize("services", [True, False])
+def test_a_cluster_that_makes_volumes_has_a_default_class(services: bool) -> None:
+    """The claim names none; it gets the class, and a volume once somebody chose a node."""
+    with ServerProcess.start(services=services) as server:
+        http = Http(server)
+        classes = http.get("/apis/storage.k8s.io/v1/storageclasses")["items"]
+        assert [one["metadata"]["name"] for one in classes] == (["standard"] if services else [])
+        status, _, body = http.call("POST", CLAIMS, json.dumps(CLAIM).encode())
+        assert status == 201
+        assert json.loads(body)["spec"].get("storageClassName") == ("standard" if services else None)
+        if services:
+            node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
+            assert http.call("POST", "/api/v1/nodes", json.dumps(node).encode())[0] == 201
+            claim = http.get(f"{CLAIMS}/data")
+            claim["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": "n1"}
+            assert http.call("PUT", f"{CLAIMS}/data", json.dumps(claim).encode())[0] == 200
+            eventually(lambda: http.get(f"{CLAIMS}/data")["status"]["phase"] == "Bound", "the claim is bound")
