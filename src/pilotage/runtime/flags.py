@@ -44,8 +44,6 @@ DEPRECATED_FLAGS: Mapping[str, str] = {
 IDLE_FLAGS: Mapping[str, str] = {
     "--authentication-kubeconfig": "health and metrics ask nobody for a login",
     "--authorization-kubeconfig": "health and metrics ask nobody for a permission",
-    "--bind-address": "use --health-host; HTTPS is not built yet",
-    "--secure-port": "use --health-port; HTTPS is not built yet",
     "--vmodule": "there are no log levels per module",
 }
 
@@ -59,6 +57,16 @@ class Flags:
     kubeconfig: str | None = None
     feature_gates: tuple[str, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
+
+
+SECURE_PORT = 10259
+
+
+def secure_address(given: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Where HTTPS is wanted: only where one of its flags is given, and not at port 0."""
+    if "--secure-port" not in given and "--bind-address" not in given:
+        return "", None
+    return given.get("--bind-address", "0.0.0.0"), given.get("--secure-port", SECURE_PORT) or None
 
 
 @dataclass(frozen=True, slots=True)

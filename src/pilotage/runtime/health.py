@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class HealthServerError(Exception):
@@ -109,12 +111,28 @@ class _Server(uvicorn.Server):
 class HealthServer:
     """Port 0 picks a free one; `port` tells which."""
 
-    def __init__(self, checks: Checks, host: str, port: int) -> None:
+    def __init__(
+        self,
+        checks: Checks,
+        host: str,
+        port: int,
+        *,
+        app: App | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`app`: instead of all pages. `tls`: HTTPS."""
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            HealthApp(checks), log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+            app or HealthApp(checks),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
         )
+        if tls is not None:
+            config.load()
+            config.ssl = tls
         self._server = _Server(config)
         self._task: asyncio.Task[None] | None = None
 

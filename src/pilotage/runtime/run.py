@@ -35,6 +35,7 @@ from pilotage.runtime.metrics import Metrics, exposition
 from pilotage.runtime.pilotage_config import CallTuning
 from pilotage.runtime.plugins_loading import build_registry
 from pilotage.runtime.scheduler import Scheduler
+from pilotage.runtime.secure_pages import secure_server
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class RunOptions:
     identity: str = ""
     health_host: str = "127.0.0.1"
     health_port: int | None = None
+    secure_host: str = "0.0.0.0"  # as kube-scheduler: probes come from outside the process's network
+    secure_port: int | None = None  # None: no HTTPS
     freeze_gc: bool = True
     election: LeaderElection | None = None  # None: decides at once, whoever else there is
     delay_cache: bool = False  # follows the cluster only as leader
@@ -109,18 +112,18 @@ async def serve(
     metrics.attach(scheduler)
     if elector is not None:
         metrics.process.leading = lambda: {elector.config.resource_name: elector.is_leading}
-    health = _health(scheduler, metrics, options, elector)
+    pages = _pages(scheduler, metrics, options, elector)
     announcing = asyncio.get_running_loop().create_task(_announce(scheduler, on_ready))
     try:
-        if health is not None:
-            health.start()
-            logger.info("health and metrics on http://%s:%d", options.health_host, health.port)
+        for page, what in pages:
+            page.start()
+            logger.info("%s:%d", what, page.port)
         await _run(scheduler, stop, elector, waits=options.delay_cache)
     finally:
         announcing.cancel()
         await asyncio.gather(announcing, return_exceptions=True)
-        if health is not None:
-            await health.close()
+        for page, _ in pages:
+            await page.close()
 
 
 def _elector(transport: Transport, options: RunOptions, clock: Clock) -> Elector | None:
@@ -200,13 +203,26 @@ async def _announce(scheduler: Scheduler, on_ready: Callable[[Scheduler], None] 
         on_ready(scheduler)
 
 
-def _health(
+def _pages(
     scheduler: Scheduler, metrics: Metrics, options: RunOptions, elector: Elector | None
-) -> HealthServer | None:
-    if options.health_port is None:
-        return None
+) -> list[tuple[HealthServer, str]]:
+    """The servers that are wanted, each with what the log says of it. Raises HealthServerError."""
+    if options.health_port is None and options.secure_port is None:
+        return []
+    checks = _checks(scheduler, metrics, elector)
+    pages: list[tuple[HealthServer, str]] = []
+    if options.health_port is not None:
+        server = HealthServer(checks, options.health_host, options.health_port)
+        pages.append((server, f"health and metrics on http://{options.health_host}"))
+    if options.secure_port is not None:
+        server = secure_server(checks, options.secure_host, options.secure_port)
+        pages.append((server, f"health on https://{options.secure_host}"))
+    return pages
+
+
+def _checks(scheduler: Scheduler, metrics: Metrics, elector: Elector | None) -> Checks:
     registry = metrics.registry()
-    checks = Checks(
+    return Checks(
         live={"ping": lambda: None, **({"leaderElection": elector.health} if elector is not None else {})},
         ready={
             "sched-handler-sync": lambda: None if scheduler.is_synced else "informers are not synced",
@@ -219,7 +235,6 @@ def _health(
             scheduler.engine, scheduler.calls.pending(scheduler.clock.time()), namespace, name
         ),
     )
-    return HealthServer(checks, options.health_host, options.health_port)
 
 
 def _calls(scheduler: Scheduler) -> Iterator[dict[str, object]]:

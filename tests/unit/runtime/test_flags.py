@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pilotage.runtime.config_errors import ConfigError
-from pilotage.runtime.flags import Effective, Flags, resolve
+from pilotage.runtime.flags import Effective, Flags, resolve, secure_address
 
 FILE = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -67,7 +67,7 @@ def test_beside_a_file_only_some_flags_count(file: str) -> None:
         leader_elect_renew_deadline="20s",
         leader_elect_resource_name="of-the-flag",
         pod_max_in_unschedulable_pods_duration="0",
-        secure_port=0,
+        vmodule="a=1",
     )
     election = found.loaded.leader_election
     assert (election.lease_duration, election.renew_deadline, election.resource_name) == (
@@ -81,7 +81,7 @@ def test_beside_a_file_only_some_flags_count(file: str) -> None:
     assert found.warnings == (
         f"--kube-api-qps is deprecated: ignored, {file} counts",
         f"--kubeconfig is ignored: {file} names /of/the/file",
-        "--secure-port has no effect: use --health-port; HTTPS is not built yet",
+        "--vmodule has no effect: there are no log levels per module",
         f'{file}: profiles[0].pluginConfig[0]: plugin "Nope" is not known; its args are not used',
     )
 
@@ -118,3 +118,10 @@ def test_gates_reach_the_settings() -> None:
     found = resolve(Flags(feature_gates=("SchedulerAsyncAPICalls=false",)))
     assert found.loaded.settings.gates["SchedulerAsyncAPICalls"] is False
     assert found.loaded.settings.gates["SchedulerPopFromBackoffQ"] is True
+
+
+def test_https_is_wanted_where_one_of_its_flags_is_given() -> None:
+    assert secure_address({}) == ("", None)
+    assert secure_address({"--bind-address": "::1"}) == ("::1", 10259)
+    assert secure_address({"--secure-port": 7}) == ("0.0.0.0", 7)
+    assert secure_address({"--bind-address": "::1", "--secure-port": 0}) == ("::1", None)

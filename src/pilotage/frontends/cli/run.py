@@ -16,7 +16,7 @@ from pilotage.frontends.cli.failures import say
 from pilotage.frontends.cli.run_options import given_flags, scheduler_flags
 from pilotage.runtime.config_errors import ConfigError
 from pilotage.runtime.config_write import effective_yaml
-from pilotage.runtime.flags import Effective, Flags, resolve
+from pilotage.runtime.flags import Effective, Flags, resolve, secure_address
 from pilotage.runtime.logging_setup import LogFormat, set_up_logging
 from pilotage.runtime.plugins_loading import PluginLoadError
 from pilotage.runtime.run import OK, RunOptions, run_scheduler
@@ -148,7 +148,7 @@ def run(
             context=context,
             server=others["master"] or "",
             registry=effective.registry,
-            options=_options(effective, health_host, health_port),
+            options=_options(effective, flags, health_host, health_port),
             on_ready=lambda _: click.echo("ready"),
         )
     except ConfigError as problem:
@@ -157,12 +157,15 @@ def run(
         raise click.ClickException(str(problem)) from None
 
 
-def _options(effective: Effective, health_host: str, health_port: int) -> RunOptions:
+def _options(effective: Effective, flags: Flags, health_host: str, health_port: int) -> RunOptions:
+    secure_host, secure_port = secure_address(flags.given)
     loaded = effective.loaded
     election = loaded.leader_election
     return RunOptions(
         health_host=health_host,
         health_port=health_port,
+        secure_host=secure_host,
+        secure_port=secure_port,
         election=election if election.leader_elect else None,
         delay_cache=loaded.delay_cache_until_active,
         tuning=effective.pilotage.calls,

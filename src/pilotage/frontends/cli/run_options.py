@@ -46,8 +46,16 @@ _OPTIONS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     ("--contention-profiling", _SWITCH, "Deprecated: enableContentionProfiling; no meaning here."),
     ("--authentication-kubeconfig", {"metavar": "FILE"}, "Accepted; no meaning here."),
     ("--authorization-kubeconfig", {"metavar": "FILE"}, "Accepted; no meaning here."),
-    ("--bind-address", {"metavar": "ADDRESS"}, "Accepted; see --health-host."),
-    ("--secure-port", {"type": click.IntRange(0, 65535), "metavar": "PORT"}, "Accepted; see --health-port."),
+    (
+        "--bind-address",
+        {"metavar": "ADDRESS"},
+        "Serve /healthz /livez /readyz over HTTPS there, for probes.  [default: 0.0.0.0]",
+    ),
+    (
+        "--secure-port",
+        {"type": click.IntRange(0, 65535), "metavar": "PORT"},
+        "The port of that; 0: no HTTPS.  [default: 10259 with --bind-address, else none]",
+    ),
     ("--vmodule", {"metavar": "LEVELS"}, "Accepted; no meaning here."),
 )
 
