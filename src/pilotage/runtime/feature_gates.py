@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pilotage.framework.gates import DEFAULT_GATES, GATES, RESIZE_PREEMPTION, Gate, Stage
+from pilotage.framework.gates import DEFAULT_GATES, GATES, Gate, Stage
 from pilotage.runtime.config_errors import ConfigError, Problem
 
 FIELD = "--feature-gates"
@@ -28,7 +28,6 @@ ACTED_UPON = frozenset(
         "SchedulerPopFromBackoffQ",
         "NominatedNodeNameForExpectation",
         "StorageCapacityScoring",
-        RESIZE_PREEMPTION,
         "VolumeLimitScaling",
     }
 )
