@@ -128,7 +128,10 @@ def test_f2_a_node_that_comes_back_still_holds_its_pods() -> None:
         h.create(h.node("n1", cpu=4))
         h.run_for(30)
         assert h.pod_state("a").exists
-        assert h.pod_state("b").message == "0/1 nodes are available: 1 Insufficient cpu."
+        assert h.pod_state("b").message == (
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        )
         h.delete("pods", "a")
         h.run_until_running("b")
         h.check_converged()

@@ -43,7 +43,10 @@ def test_a_new_node_wakes_what_waits() -> None:
         h.run_for(30)
         state = h.pod_state("big")
         assert (state.phase, state.reason) == ("Pending", "Unschedulable")
-        assert state.message == "0/1 nodes are available: 1 Insufficient cpu."
+        assert state.message == (
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        )
         assert len(h.events("big", reason="FailedScheduling")) == 1
         h.create(h.node("n2", cpu=16))
         assert h.run_until_bound("big") < 2
@@ -103,7 +106,10 @@ def test_a_cordoned_node_gets_nothing_until_it_is_uncordoned() -> None:
         h.cordon("n1")
         h.create(h.pod("a", cpu=1))
         h.run_for(5)
-        assert h.pod_state("a").message == "0/1 nodes are available: 1 node(s) were unschedulable."
+        assert h.pod_state("a").message == (
+            "0/1 nodes are available: 1 node(s) were unschedulable. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        )
         h.cordon("n1", False)
         h.run_until_running("a", timeout=5)
 
