@@ -1,4 +1,4 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation: what fits, and scores worked out by hand."""
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: what fits, scores worked out by hand (E10, E11)."""
 
 from __future__ import annotations
 
