@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.network, pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WHY = (
     "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. "
-    "no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    "no new claims to deallocate, preemption: 0/3 nodes are available: "
+    "3 Preemption is not helpful for scheduling."
 )
 SECOND = """
 apiVersion: kubescheduler.config.k8s.io/v1
