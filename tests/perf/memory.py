@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from pilotage.api.kinds import by_resource
-from pilotage.client.decoding import TypedDecoder
+from pilotage.client.decoding import LeanDecoder
 from pilotage.client.known import KnownObjects, Seen
 from pilotage.runtime.config import default_settings
 from pilotage.runtime.informers import as_event
@@ -175,7 +175,7 @@ class Loaded:
         """As a reflector does: all pages first, then one change after the other."""
         kind = by_resource(resource)
         assert kind is not None
-        decoder = TypedDecoder(kind)
+        decoder = LeanDecoder(kind)
         known = self.known[resource] = KnownObjects(decoder.placeholder)
         items: list[Seen] = []
         for body in bodies:

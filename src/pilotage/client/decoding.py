@@ -59,11 +59,10 @@ class Decoder(Protocol):
 
 
 class TypedDecoder:
-    """Views of the kind in little memory; an undecodable object is an `api.decode.DecodeFailure`."""
+    """Views of the kind; an undecodable object is an `api.decode.DecodeFailure`."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
-        self._sharing = Sharing()
 
     def page(self, body: bytes) -> Page:
         try:
@@ -83,11 +82,22 @@ class TypedDecoder:
         return Frame(FrameType(event.type), seen.identity.version, seen)
 
     def _typed(self, item: KubeObject | DecodeFailure) -> Seen:
-        return _typed(item if isinstance(item, DecodeFailure) else self._sharing.slim(item))
+        return _typed(item)
 
     def placeholder(self, identity: Identity) -> KubeObject:
         view = self._kind.view or KubeObject
         return view(metadata=ObjectMeta(name=identity.name, namespace=identity.namespace, uid=identity.uid))
+
+
+class LeanDecoder(TypedDecoder):
+    """For the scheduler alone: views in little memory, without what it does not read (`api.lean`)."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self._sharing = Sharing()
+
+    def _typed(self, item: KubeObject | DecodeFailure) -> Seen:
+        return _typed(item if isinstance(item, DecodeFailure) else self._sharing.slim(item))
 
 
 class DictDecoder:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pilotage.api.decode import DecodeFailure
 from pilotage.api.kinds import Kind
 from pilotage.client.backoff import Backoff
-from pilotage.client.decoding import Decoder
+from pilotage.client.decoding import Decoder, LeanDecoder
 from pilotage.client.discovery import discover
 from pilotage.client.errors import ApiError
 from pilotage.client.known import Change, ChangeType
@@ -40,7 +40,7 @@ class Informers:
         seed: int = 0,
         decoder: Callable[[Kind], Decoder | None] = lambda _: None,
     ) -> None:
-        """`decoder`: what a kind is read with, None for typed views."""
+        """`decoder`: what a kind is read with, None for the views that scheduling needs."""
         self.synced = asyncio.Event()
         self._transport = transport
         self._on_event = on_event
@@ -87,7 +87,7 @@ class Informers:
             kind,
             lambda change: self._on_event(as_event(kind.resource, change)),
             field_selector=field_selector(kind),
-            decoder=self._decoder(kind),
+            decoder=self._decoder(kind) or LeanDecoder(kind),
             seed=self._seed,
             on_problem=lambda text: self._complain(kind.resource, f"watch of {text}"),
         )

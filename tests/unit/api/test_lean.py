@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotage.api import lean
+from pilotage.api.kinds import by_resource
 from pilotage.api.lean import MIRROR, Sharing
+from pilotage.client.decoding import LeanDecoder, TypedDecoder
 from pilotage.state.pod_terms import terms_of
 from pilotage.state.podinfo import PodInfo
 from reference.differential import view
@@ -89,3 +92,17 @@ def test_the_store_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     sharing = Sharing()
     slim = [sharing.slim(bound(f"p{i}", nodeSelector={"k": str(i)})) for i in range(100)]
     assert [pod.spec.node_selector for pod in slim] == [{"k": str(i)} for i in range(100)]
+
+
+def test_only_the_schedulers_informers_lose_anything() -> None:
+    kind = by_resource("pods")
+    assert kind is not None
+    meta = {"name": "p", "namespace": "default", "uid": "u", "annotations": {"x": "1"}}
+    tree = {"metadata": meta, "spec": {"nodeName": "n"}}
+    body = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [tree]})
+    line = msgspec.json.encode({"type": "ADDED", "object": tree})
+    for decoder, kept in ((TypedDecoder(kind), {"x": "1"}), (LeanDecoder(kind), None)):
+        seen = decoder.frame(line).seen
+        assert seen is not None
+        assert seen.object.metadata.annotations == kept
+        assert decoder.page(body).items[0].object.metadata.annotations == kept
