@@ -19,6 +19,7 @@ from pilotage.scheduling.engine import Engine
 from pilotage.scheduling.messages import Attempt, PreemptionTried
 from pilotage.testing.builders import priority_class
 from pilotage.testing.harness import Harness
+from pilotage.testing.requestlog import Record
 
 PODS_PER_NODE = 4
 
@@ -71,14 +72,26 @@ def main() -> None:
         h.run_for(1)
         begin = h.now
         h.create(*(h.pod(f"high{index}", cpu=1, priority=1000, grace=0) for index in range(args.preemptors)))
-        took = h.run_until(lambda: _bound(h) == args.preemptors, timeout=4000)
+        bound = Bound(h)
+        took = h.run_until(lambda: bound() == args.preemptors, timeout=4000)
         report(h, args, watch, begin, took)
 
 
-def _bound(h: Harness) -> int:
-    return sum(
-        1 for record in h.faults.log.records if record.path.endswith("/binding") and record.status == 201
-    )
+class Bound:
+    """How many binds were answered so far; each record is looked at once."""
+
+    def __init__(self, h: Harness) -> None:
+        self._records = h.faults.log.records
+        self._open: list[Record] = []
+        self._seen = len(self._records)
+        self.count = 0
+
+    def __call__(self) -> int:
+        new, self._seen = self._records[self._seen :], len(self._records)
+        self._open = [*self._open, *(record for record in new if record.path.endswith("/binding"))]
+        self.count += sum(1 for record in self._open if record.status == 201)
+        self._open = [record for record in self._open if record.status is None]
+        return self.count
 
 
 def report(h: Harness, args: argparse.Namespace, watch: Stopwatch, begin: float, took: float) -> None:

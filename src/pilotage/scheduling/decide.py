@@ -244,12 +244,14 @@ class _Attempt:
 
     def _with_nominated(self, rows: Rows) -> Rows:
         """Drops rows that fail once the pods nominated to them are there."""
-        if self.profile.is_row_bound(self.cycle):
+        if rows.size > 1 and self.profile.is_row_bound(self.cycle):
             return self._all_beside(rows)
+        nominations, view = self.cluster.nominations, self.view
+        names = nominations.nodes() if rows.size > 1 else map(view.name, rows.tolist())
         out = []
-        for name in self.cluster.nominations.nodes():
-            row = self.view.row(name)
-            others = entitled(self.cluster.nominations, name, self.pod) if row is not None else ()
+        for name in names:
+            row = view.row(name)
+            others = entitled(nominations, name, self.pod) if row is not None else ()
             if row is not None and others and row in rows and not self._passes_beside(row, others):
                 out.append(row)
         return rows[~np.isin(rows, out)] if out else rows
