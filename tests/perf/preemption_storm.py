@@ -81,13 +81,14 @@ class Bound:
     """How many binds were answered so far; each record is looked at once."""
 
     def __init__(self, h: Harness) -> None:
-        self._records = h.faults.log.records
+        self._log = h.faults.log
         self._open: list[Record] = []
-        self._seen = len(self._records)
+        self._seen = len(self._log.records)
         self.count = 0
 
     def __call__(self) -> int:
-        new, self._seen = self._records[self._seen :], len(self._records)
+        records = self._log.records
+        new, self._seen = records[self._seen :], len(records)
         self._open = [*self._open, *(record for record in new if record.path.endswith("/binding"))]
         self.count += sum(1 for record in self._open if record.status == 201)
         self._open = [record for record in self._open if record.status is None]
