@@ -70,9 +70,8 @@ def main() -> None:
         fill(h, args.nodes)
         h.start_scheduler()
         h.run_for(1)
-        begin = h.now
+        begin, bound = h.now, Bound(h)
         h.create(*(h.pod(f"high{index}", cpu=1, priority=1000, grace=0) for index in range(args.preemptors)))
-        bound = Bound(h)
         took = h.run_until(lambda: bound() == args.preemptors, timeout=4000)
         report(h, args, watch, begin, took)
 
