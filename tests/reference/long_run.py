@@ -50,7 +50,7 @@ def _load(path: Path, seed_from: int) -> dict[str, Any]:
 
 
 def _save(path: Path, state: dict[str, Any]) -> None:
-    draft = path.with_suffix(".new")
+    draft = path.with_name(f"{path.name}.new")
     draft.write_text(json.dumps(state))
     draft.replace(path)
 
