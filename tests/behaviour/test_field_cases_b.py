@@ -347,3 +347,21 @@ def test_a8_nomination_and_eviction_do_not_wait_behind_failure_patches() -> None
         assert h.now - start <= 1
         h.run_until_bound("h", timeout=5)
         h.run_until(lambda: all(h.pod_state(f"bad{i}").message for i in range(50)), timeout=200)
+
+
+def test_a19_a_placement_that_takes_time_is_nominated_and_cleared_when_it_fails() -> None:
+    with Harness(seed=15, registry=with_plugin(WaitsAtPermit), settings=WITH_SLOW) as h:
+        h.create(h.node("n1", cpu=4), h.pod("l", cpu=1), h.pod("quick", cpu=1))
+        h.run_until_bound("quick", timeout=5)
+        h.run_until(lambda: nominated(h, "l") == "n1", timeout=5)
+        quick = h.requests(method="PATCH", path="/pods/quick/status$", client="scheduler")
+        assert not quick, "its bind followed at once: nothing to announce"
+        uid = h.get("pods", "l")["metadata"]["uid"]
+
+        async def refuse() -> None:
+            h.scheduler.resolve_permit(uid, "Slow", allowed=False, reason="not today")
+
+        h.cordon("n1")
+        h.do(refuse())
+        h.run_until(lambda: nominated(h, "l") == "", timeout=5)
+        assert "unschedulable" in h.pod_state("l").message
