@@ -1,4 +1,4 @@
-"""An eviction is one call with two ordered requests; it is the last word about its pod."""
+"""An eviction is one call with two ordered requests; it is the last word about its pod. B4: 404 ends it."""
 
 from __future__ import annotations
 

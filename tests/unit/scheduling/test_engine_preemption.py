@@ -1,4 +1,7 @@
-"""How the engine carries preemption out: gate, victims in every state, ends of every kind, nominations."""
+"""How the engine carries preemption out: gate, victims in every state, ends of every kind, nominations.
+
+Field cases B1 (one eviction, the preemptor gated) and B5 (victims cancelled in memory) in the engine alone.
+"""
 
 from __future__ import annotations
 
