@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from pilotage.api.nodes import Node
+from pilotage.api.others import Namespace
 from pilotage.framework.args import PluginArgs, read_args
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Hint, Resource
@@ -146,9 +147,11 @@ class InterPodAffinity(Plugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        namespaces = Action.ADD | Action.UPDATE_OTHER
         return (
             EventRegistration(ClusterEvent(Resource.POD, pods), self._after_pod),
             EventRegistration(ClusterEvent(Resource.NODE, nodes), self._after_node),
+            EventRegistration(ClusterEvent(Resource.NAMESPACE, namespaces), self._after_namespace),
         )
 
     def _after_pod(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
@@ -192,6 +195,26 @@ class InterPodAffinity(Plugin):
         gained = any(t.topology_key in labels for t in _changed(terms.required, before, labels))
         left = any(t.topology_key in before for t in _changed(terms.required_anti, before, labels))
         return Hint.QUEUE if gained or left else Hint.SKIP
+
+    def _after_namespace(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
+        """Its labels brought pods to the pod's affinity, or took some out of an anti-affinity's sight."""
+        if not isinstance(new, Namespace):
+            return Hint.SKIP
+        name = new.metadata.name
+        before = (old.metadata.labels if isinstance(old, Namespace) else None) or {}
+        now = self._terms.namespace_labels(name)
+
+        def saw(term: OwnedTerm) -> bool:
+            return term.clause.namespaces.matches(name, before)
+
+        def sees(term: OwnedTerm) -> bool:
+            return term.clause.namespaces.matches(name, now)
+
+        terms = affinity_of(pod)
+        helps = any(saw(t) is not sees(t) for t in terms.required)
+        helps = helps or any(saw(t) and not sees(t) for t in terms.required_anti)
+        helps = helps or (name == pod.namespace and self._terms.gave_up_repelling(pod, before))
+        return Hint.QUEUE if helps else Hint.SKIP
 
 
 def _changed(

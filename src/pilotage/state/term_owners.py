@@ -139,6 +139,17 @@ class TermOwners:
                 record.add_to(sums[owned.topology_key], factor)
         return sums
 
+    def gave_up_repelling(self, info: PodInfo, before: Mapping[str, str]) -> bool:
+        """Whether a required anti-affinity matched the pod with these namespace labels, and does not now."""
+        now = self._namespace_labels.get(info.namespace)
+        namespace, labels = info.namespace, info.labels
+        return any(
+            owned.clause.matches(namespace, before, labels)
+            and not owned.clause.matches(namespace, now, labels)
+            for owned in self._owned
+            if owned.kind is OwnerKind.REQUIRED_ANTI and owned.term.selects_namespaces
+        )
+
     def check(self) -> None:
         """Raises AssertionError where a cached answer differs from one from scratch."""
         for group in self._audiences.values():

@@ -66,6 +66,11 @@ class TermIndex:
         """Topology key -> [n_rows] sum of factor x weight over owners of terms that match `info`."""
         return self._owners.sums(info, factors)
 
+    def gave_up_repelling(self, info: PodInfo, before: Mapping[str, str]) -> bool:
+        """Whether some pod's required anti-affinity matched the pod while its namespace had these labels,
+        and does not any more."""
+        return self._owners.gave_up_repelling(info, before)
+
     def matches(self, term: Term, info: PodInfo) -> bool:
         """Whether `term` would count this pod."""
         if info.is_terminating and term.exclude_terminating:
