@@ -2,7 +2,8 @@
 
 Laws
 - The preemptor is gated while evictions of its victims are under way, and tried again when the last of them
-  ended, however it ended: at once, or after its backoff when one failed.
+  ended, however it ended: at once, or after its backoff when one failed. Where nobody was removed because
+  of it (all leave already), it waits for an event as after any rejection.
 - A victim has one eviction at a time, whoever wants it removed; one that is leaving already has none.
 - A victim that is not bound yet is cancelled in memory. Where its bind may have been sent, the answer
   decides: refused, it is cancelled; bound, it is evicted.
@@ -41,6 +42,7 @@ class _Running:
     is_set_up: bool = False  # all victims are known
     has_failed: bool = False
     was_asked: bool = False  # the API was, for at least one victim
+    was_touched: bool = False  # at least one victim is removed because of it
 
 
 @dataclass(slots=True, eq=False)
@@ -112,11 +114,13 @@ class Preemptions:
         if eviction is not None:
             eviction.preemptors.append(running.pod.uid)
             running.victims.add(uid)
+            running.was_touched = True
         elif uid in self._bindings:
+            running.was_touched = True
             self._cancel_binding(running, victim)
         elif newest is not None and not newest.is_terminating and uid not in state.cluster.evicted:
             running.victims.add(uid)
-            running.was_asked = True
+            running.was_asked = running.was_touched = True
             self._evict(self._new_eviction(running, newest))
         elif newest is not None:
             state.cluster.evicted.add(uid)  # leaving already: what is chosen next counts on it too
@@ -213,7 +217,7 @@ class Preemptions:
         state.tell(uid, "the preemption ended" + (" in failure" if running.has_failed else ""))
         if running.has_failed:
             state.queue.retry(uid, state.now)
-        else:
+        elif running.was_touched:  # else the end of a pod that leaves is the event to wait for
             state.queue.activate([uid], state.now)
 
     def forget(self, uid: str) -> None:

@@ -219,6 +219,20 @@ def test_a_plugin_brings_its_own_preemption_with_units_of_several_pods() -> None
     assert world.position("h") == "active"
 
 
+def test_a_plugin_that_names_pods_that_leave_already_makes_no_hot_loop() -> None:
+    world = World(Groups)
+    for node in ("n1", "n2"):
+        world.node(node, "4")
+        bound(world, f"v-{node}", node)
+        world.pod(f"v-{node}", None, {"metadata": {"labels": {"group": "g"}}}, LEAVING)
+    effects = urgent(world)
+    assert len(only(effects, PreemptionTried)) == 1
+    assert not evictions(effects)
+    assert world.position("h") == "unschedulable"
+    world.delete("v-n1")
+    assert binds(world.schedule()) == [("h", "n1")]
+
+
 def test_a_gated_preemptor_is_asked_about_no_event(world: World) -> None:
     bound(world, "v", "n1")
     (eviction,) = evictions(urgent(world))
