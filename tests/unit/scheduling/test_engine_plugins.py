@@ -1,24 +1,17 @@
-"""The engine with tiny plugins at each point: permits, async steps, rollback, asks, plugins that fail."""
+"""The engine with tiny plugins at each point: permits, async steps, rollback."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from enginekit import REFUSED, World, bind_submit, binds, notes, only, patches
-from pilotage.framework.calls import BindPod, Call, CallResult, ObjectKey, Outcome
+from pilotage.framework.calls import BindPod, Call, ObjectKey
 from pilotage.framework.cycle import CycleState
-from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Resource
-from pilotage.framework.plugin import PermitResult, Plugin, PostFilterResult
-from pilotage.framework.status import SKIP, SUCCESS, Status, error, pending, unresolvable, unschedulable, wait
-from pilotage.scheduling.askers import Screening
+from pilotage.framework.plugin import PermitResult, Plugin
+from pilotage.framework.status import SKIP, SUCCESS, Status, error, pending, unschedulable, wait
 from pilotage.scheduling.messages import (
-    Answered,
-    Ask,
-    AskFailed,
     Attempt,
     Log,
     PermitResolved,
@@ -26,75 +19,7 @@ from pilotage.scheduling.messages import (
     StepFinished,
     Submit,
 )
-
-
-class Journal(Plugin):
-    """Writes down what it is called for; answers what it is told to. Registers Node Add alone."""
-
-    def __init__(self, name: str = "Journal", log: list[str] | None = None, **answers: Any) -> None:
-        super().__init__()
-        self.name = name  # type: ignore[misc]  # one class under several names
-        self.log = [] if log is None else log
-        self.answers = answers
-
-    def events_to_register(self) -> Sequence[EventRegistration]:
-        return (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)
-
-    def _answer(self, point: str, default: Any = SUCCESS) -> Any:
-        self.log.append(f"{self.name}.{point}")
-        answer = self.answers.get(point, default)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer() if callable(answer) else answer
-
-    def reserve(self, *_: Any) -> Status:
-        return self._answer("reserve")
-
-    def unreserve(self, *_: Any) -> None:
-        self._answer("unreserve")
-
-    def permit(self, *_: Any) -> Any:
-        return self._answer("permit")
-
-    def pre_bind_pre_flight(self, *_: Any) -> Status:
-        return self._answer("pre_flight")
-
-    def pre_bind(self, *_: Any) -> Any:
-        return self._answer("pre_bind")
-
-    def bind(self, *_: Any) -> Any:
-        return self._answer("bind", SKIP)
-
-    def post_bind(self, *_: Any) -> Any:
-        return self._answer("post_bind", None)
-
-
-def later(value: Any) -> Callable[[], Awaitable[Any]]:
-    async def answer() -> Any:
-        return value
-
-    return answer
-
-
-def run(step: RunStep) -> StepFinished:
-    """What the driver does with a step."""
-
-    async def carry_out() -> StepFinished:
-        try:
-            return StepFinished(step.step, await step.start())
-        except Exception as fault:
-            return StepFinished(step.step, error=f"{type(fault).__name__}: {fault}")
-
-    return asyncio.run(carry_out())
-
-
-def ready(*plugins: Any, **world: Any) -> World:
-    """One node, one pod."""
-    found = World(*plugins, **world)
-    found.node("n1")
-    found.pod("a")
-    return found
-
+from pluginkit import Journal, later, ready, run
 
 # -- order, rollback -----------------------------------------------------------------------------
 
@@ -387,181 +312,3 @@ def test_post_bind_runs_after_the_bind_and_its_failure_is_logged() -> None:
     (entry,) = only(world.send(StepFinished(step.step, error="later")), Log)
     assert "later" in entry.text
     assert notes(effects)[0][1] == "Scheduled"
-
-
-# -- post filter ---------------------------------------------------------------------------------
-
-
-NO_HELP = (
-    "no new claims to deallocate, "
-    "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-)
-
-
-class Preempt(Plugin):
-    answer: PostFilterResult
-
-    def post_filter(self, cycle: CycleState, pod: Any, view: Any, failures: Any) -> PostFilterResult:
-        return self.answer
-
-
-@pytest.mark.parametrize(
-    ("answer", "suffix", "nominated"),
-    [
-        (PostFilterResult(SUCCESS, "n1"), "", "n1"),
-        (PostFilterResult(unschedulable("preemption: no"), ""), f" preemption: no, {NO_HELP}", None),
-        (PostFilterResult(unresolvable("not eligible")), " not eligible", None),
-        (PostFilterResult(error("broken")), " broken", None),
-    ],
-)
-def test_post_filter_adds_to_the_message_and_may_nominate(
-    answer: PostFilterResult, suffix: str, nominated: str | None
-) -> None:
-    plugin = Preempt()
-    plugin.answer = answer
-    world = World(plugin)
-    world.node("n1")
-    world.pod("big", "5")
-    effects = world.schedule()
-    assert only(effects, Attempt)[0].message == f"0/1 nodes are available: 1 Insufficient cpu.{suffix}"
-    assert only(effects, Attempt)[0].result == "unschedulable"
-    assert patches(effects)[0].nominated_node == nominated
-    assert world.engine.cluster.nominations.node_of("uid-big") == (nominated or "")
-
-
-# -- plugins that fail while deciding ------------------------------------------------------------
-
-
-class Raises(Plugin):
-    def filter(self, cycle: CycleState, pod: Any, node: Any) -> Status:
-        if pod.name == "a":
-            raise KeyError("label")
-        return SUCCESS
-
-
-class NoStatus(Plugin):
-    def filter(self, cycle: CycleState, pod: Any, node: Any) -> Any:
-        return 7 if pod.name == "a" else SUCCESS
-
-
-class BadReserve(Plugin):
-    def reserve(self, cycle: CycleState, pod: Any, node_name: str) -> Any:
-        return 7 if pod.name == "a" else SUCCESS
-
-    def unreserve(self, cycle: CycleState, pod: Any, node_name: str) -> None:
-        pass
-
-
-@pytest.mark.parametrize("plugin", [Raises, NoStatus, BadReserve])
-def test_a_plugin_that_fails_fails_that_attempt_alone(plugin: type[Plugin]) -> None:
-    world = ready(plugin)
-    world.pod("b")
-    effects = world.schedule()
-    assert binds(effects) == [("b", "n1")]
-    attempts = {attempt.key: attempt.result for attempt in only(effects, Attempt)}
-    assert attempts["ns/a"] == "error"
-    assert world.position("a") == "error_backoff"
-    assert notes(effects)[0][:2] == ("Warning", "FailedScheduling")
-    assert world.engine.statistics().in_flight == 0
-
-
-# -- asking somebody outside ---------------------------------------------------------------------
-
-
-class FakeAsker:
-    """Asks about every pod; the answer names the nodes to leave out."""
-
-    name = "outside"
-    label = 'asking "outside"'
-    timeout = 5.0
-    is_ignorable = False
-
-    def request(self, pod: Any, node_names: Sequence[str]) -> Any | None:
-        return (pod.name, tuple(node_names)) if pod.name.startswith("ask") else None
-
-    def screen(self, response: Any, node_names: Sequence[str]) -> Screening:
-        if not isinstance(response, Mapping):
-            raise ValueError("not a mapping")
-        return Screening(dict(response))
-
-
-def asking(*nodes: str) -> tuple[World, Ask]:
-    world = World(askers={"default-scheduler": [FakeAsker()]})
-    for name in nodes or ("n1", "n2"):
-        world.node(name)
-    world.pod("ask")
-    (ask,) = only(world.schedule(), Ask)
-    return world, ask
-
-
-def test_an_answer_resumes_the_decision() -> None:
-    world, ask = asking()
-    assert ask.request == ("ask", ("n1", "n2"))
-    assert ask.deadline == world.now + 5
-    assert world.engine.statistics().asks == 1
-    assert binds(world.send(Answered(ask.ask, {"n1": "no"}))) == [("ask", "n2")]
-    assert world.engine.statistics().asks == 0
-
-
-def test_other_pods_are_decided_while_one_is_asked_about() -> None:
-    world, ask = asking()
-    world.pod("b")
-    world.pod("c")
-    assert [name for name, _ in binds(world.schedule())] == ["b", "c"]
-    assert not world.engine.cluster.is_assumed("uid-ask")
-    assert binds(world.send(Answered(ask.ask, {})))
-
-
-def test_a_choice_that_no_longer_fits_starts_over() -> None:
-    world, ask = asking()
-    world.pod("b", "4", {"spec": {"nodeSelector": None}})
-    world.pod("hog", "4", {"spec": {"nodeName": "n2"}})
-    effects = world.send(Answered(ask.ask, {"n1": "no"}))  # n2 was the choice, and is full now
-    assert binds(effects) == []
-    (again,) = only(effects, Ask)
-    assert again.request == ("ask", ("n1",))
-    assert binds(world.send(Answered(again.ask, {}))) == [("ask", "n1")]
-
-
-def test_a_pod_that_changed_meanwhile_is_decided_anew() -> None:
-    world, ask = asking()
-    world.pod("ask", None, {"metadata": {"labels": {"new": "label"}}})
-    (again,) = only(world.send(Answered(ask.ask, {})), Ask)
-    assert binds(world.send(Answered(again.ask, {}))) != []
-    world.engine.check_invariants()
-
-
-@pytest.mark.parametrize(
-    "event", [lambda ask: AskFailed(ask, "refused"), lambda ask: Answered(ask, "gibberish")]
-)
-def test_no_answer_is_an_error_of_that_attempt(event: Callable[[int], Any]) -> None:
-    world, ask = asking()
-    effects = world.send(event(ask.ask))
-    assert only(effects, Attempt)[0].result == "error"
-    assert world.position("ask") == "error_backoff"
-
-
-def test_an_overdue_ask_fails_by_itself_and_its_late_answer_is_ignored() -> None:
-    world, ask = asking()
-    assert world.engine.next_wakeup() == ask.deadline
-    effects = world.wait(5)
-    assert only(effects, Attempt)[0].message == 'asking "outside": no answer in time'
-    assert world.send(Answered(ask.ask, {})) == []
-
-
-def test_a_pod_that_goes_while_it_is_asked_about_is_dropped() -> None:
-    world, ask = asking()
-    world.delete("ask")
-    assert world.engine.statistics().in_flight == 0
-    assert world.send(Answered(ask.ask, {})) == []
-    world, ask = asking()
-    world.bind("ask", "n1")
-    assert world.send(Answered(ask.ask, {})) == []
-    world.engine.check_invariants()
-
-
-def test_cancelled_outcome_names_itself() -> None:
-    world = ready()
-    effects = world.finish(bind_submit(world.schedule()), Outcome(CallResult.CANCELLED))
-    text = 'running Bind plugin "DefaultBinder": the binding call was cancelled'
-    assert only(effects, Attempt)[0].message == text
