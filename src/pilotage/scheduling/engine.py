@@ -93,6 +93,8 @@ class Engine:
         self._preemptions = Preemptions(self._state, self._bindings, self._failures.writer)
         self._bindings.on_victim = self._preemptions.binding_ended
         asked = {name: (*(askers or {}).get(name, ()), *outside.askers) for name in self.profiles}
+        for name, known in asked.items():
+            queue.expect_rejectors(name, [asker.name for asker in known])
         self._cycles = Cycles(
             self._state, self._bindings, self._failures, self._preemptions, asked, outside.raters
         )

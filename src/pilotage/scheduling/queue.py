@@ -186,6 +186,11 @@ class SchedulingQueue:
                 break
         return best
 
+    def expect_rejectors(self, profile: str, names: Iterable[str]) -> None:
+        """Whoever else may reject pods: any event wakes those, also one from before the first rejection."""
+        for name in names:
+            self._hints.ensure((profile, name))
+
     # -- events ----------------------------------------------------------------------------------
 
     def activate(self, uids: Sequence[str], now: float) -> None:

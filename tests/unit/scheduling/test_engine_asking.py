@@ -197,3 +197,12 @@ def test_cancelled_outcome_names_itself() -> None:
     effects = world.finish(bind_submit(world.schedule()), Outcome(CallResult.CANCELLED))
     text = 'running Bind plugin "DefaultBinder": the binding call was cancelled'
     assert only(effects, Attempt)[0].message == text
+
+
+def test_whatever_happens_during_the_first_question_may_change_the_answer() -> None:
+    """No plugin registered the event, and nobody outside has rejected a pod before."""
+    world, ask = asking("n1")
+    world.node("n1", "4", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    world.send(Answered(ask.ask, {"n1": "no"}))
+    assert world.position("ask") == "backoff"
+    assert only(world.schedule(), Ask), "tried at once: nothing else waits"
