@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from pilotage.framework.plugin import PermitResult
 from pilotage.framework.registry import Registry
 from pilotage.framework.status import SUCCESS, Status, wait
@@ -169,6 +171,21 @@ def test_b4_an_eviction_answered_404_wakes_its_preemptor() -> None:
         held.release()
         assert h.run_until_bound("p", timeout=12) <= 10
         assert len(deletes(h, "v")) == 1
+
+
+@pytest.mark.parametrize("code", [404, 409])
+@pytest.mark.parametrize(("method", "path"), [("PATCH", "/pods/v/status$"), ("DELETE", "/pods/v$")])
+def test_b4_a_victim_that_is_told_gone_but_stays_does_not_park_its_preemptor(
+    code: int, method: str, path: str
+) -> None:
+    with Harness(seed=6) as h:
+        classes(h, 100)
+        h.create(h.node("n1", cpu=4), h.pod("v", cpu=4, grace=0))
+        h.run_until_running("v")
+        h.faults.answer(code, method=method, path=path, client="scheduler", times=1)
+        h.create(h.pod("p", cpu=4, priority=100))
+        h.run_until_bound("p", timeout=10)
+        assert [record.status for record in deletes(h, "v")].count(200) == 1
 
 
 # -- B5 ------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 Laws:
 - Both requests name the UID: a pod that was replaced by one of its name is never touched.
 - NotFound at either ends the call as done; a victim that is already leaving needs no request at all.
-- At most one DELETE takes effect. One that went unanswered is verified by reading before it is repeated.
+- At most one DELETE takes effect. One that went unanswered is verified by reading before it is repeated;
+  so is the answer that the pod is gone: a pod that is told gone but stays would keep its preemptor waiting.
 - It supersedes every other write to the pod (requirement A3).
 """
 
@@ -16,7 +17,7 @@ import msgspec
 from pilotage.api.meta import KubeObject
 from pilotage.api.pods import Pod
 from pilotage.api.wire import Request, Response
-from pilotage.calls.answers import is_success, retry
+from pilotage.calls.answers import is_success, retry, status_of
 from pilotage.calls.base import BaseCallType
 from pilotage.calls.paths import object_path
 from pilotage.calls.pod_status_patch import timestamp
@@ -90,13 +91,13 @@ class PodEviction(BaseCallType[EvictPod]):
 
     def on_sent(self, sent: Sent[EvictPod], response: Response) -> Verdict:
         if response.status in _GONE:
-            return Done()
+            return Verify(status_of(response).message)
         if not is_success(response):
             return self.on_error(sent, response)
         return Next() if sent.step == _CONDITION else Done(self.decode(response.body))
 
     def _verified(self, sent: Sent[EvictPod], result: Result) -> Verdict:
-        """What reading the pod says about a delete that went unanswered."""
+        """What reading the pod says after an answer that left its fate open."""
         if isinstance(result, NoAnswer) or not (is_success(result) or result.status == 404):
             return retry(result)
         if result.status == 404:
@@ -107,7 +108,7 @@ class PodEviction(BaseCallType[EvictPod]):
             return retry(result)
         if pod.metadata.uid != sent.call.key.uid or _is_leaving(pod):
             return Done()
-        return Resend(sent.call, "the delete went unanswered and had no effect")
+        return Resend(sent.call, "the pod is still there and not leaving")
 
 
 def _is_leaving(pod: Pod) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from callkit import LOST, REFUSED, Rig, bind, body_of, ok, patch, pod, pod_key, status
 from pilotage.api.meta import ObjectMeta
 from pilotage.api.pods import Pod, PodStatus
+from pilotage.api.wire import Response
 from pilotage.calls.reports import Dispatch
 from pilotage.calls.types import Lane, Phase
 from pilotage.framework.calls import CallResult, EvictPod
@@ -59,12 +60,26 @@ def test_condition_first_then_delete_both_for_this_very_pod(rig: Rig) -> None:
 
 @pytest.mark.parametrize("code", [404, 409])
 @pytest.mark.parametrize("step", [0, 1])
-def test_a_pod_that_is_gone_ends_it_as_done(rig: Rig, code: int, step: int) -> None:
+@pytest.mark.parametrize("found", [status(404), ok(pod(uid="another"))])
+def test_a_pod_that_is_gone_ends_it_as_done(rig: Rig, code: int, step: int, found: Response) -> None:
     ticket = rig.offer(evict())
     dispatch = at_delete(rig) if step else rig.one()
     rig.answer(dispatch, status(code))
+    rig.answer(rig.one(), found)
     assert rig.outcomes[ticket].result is CallResult.DONE
     assert rig.queue.is_idle
+
+
+@pytest.mark.parametrize("code", [404, 409])
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_pod_that_is_told_gone_but_is_there_is_evicted_all_the_same(rig: Rig, code: int, step: int) -> None:
+    ticket = rig.offer(evict())
+    rig.answer(at_delete(rig) if step else rig.one(), status(code))
+    rig.answer(rig.one(), ok(pod()))
+    assert ticket not in rig.outcomes
+    rig.pass_time(5)
+    rig.answer(at_delete(rig), ok(leaving()))
+    assert rig.outcomes[ticket].result is CallResult.DONE
 
 
 @pytest.mark.parametrize("step", [0, 1])
