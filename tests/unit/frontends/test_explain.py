@@ -26,6 +26,12 @@ from pilotage.testing import builders as b
 SPOT = {"key": "spot", "value": "a", "effect": "NoSchedule"}
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences in one line, whatever terminal the tests run in."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 def text(found: Explanation, **how: Any) -> str:
     return click.unstyle("\n".join(lines(found, **how)))
 
