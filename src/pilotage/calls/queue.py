@@ -170,7 +170,7 @@ class CallQueue:
         ended: list[Finished] = []
         for slot in tuple(self._slots.values()):
             if slot.current.lane is not Lane.BIND:
-                ended += self._cancel(slot, why, now)
+                ended += self._cancel(slot, why, now, spared=Lane.BIND)
         return ended
 
     def shutdown(self, why: str, now: float) -> list[Finished]:
@@ -330,10 +330,10 @@ class CallQueue:
             waited=now - wish.offered,
         )
 
-    def _cancel(self, slot: Slot, why: str, now: float) -> list[Finished]:
+    def _cancel(self, slot: Slot, why: str, now: float, spared: Lane | None = None) -> list[Finished]:
         outcome = Outcome(CallResult.CANCELLED, why)
-        ended: Ended = [(wish, outcome) for wish in slot.waiting]
-        slot.waiting = []
+        ended: Ended = [(wish, outcome) for wish in slot.waiting if wish.lane is not spared]
+        slot.waiting = [wish for wish in slot.waiting if wish.lane is spared]
         if slot.running is not None and slot.position is Position.IN_FLIGHT:
             slot.running.cancelled = why
         elif slot.running is not None:

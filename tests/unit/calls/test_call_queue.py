@@ -228,6 +228,18 @@ def test_statistics_and_list_of_pending_calls(rig: Rig) -> None:
     assert (waiting.key.name, waiting.age) == ("b", 3.0)
 
 
+def test_drain_keeps_a_bind_that_waits_behind_its_pods_own_patch(rig: Rig) -> None:
+    rig.offer(patch())
+    out = rig.one()
+    ticket = rig.offer(bind())
+    rig.note(rig.queue.drain("closing", rig.now))
+    assert rig.result(ticket) is None
+    rig.answer(out, ok(pod(version=2)))
+    rig.answer(rig.one(), ok(code=201))
+    assert rig.result(ticket) is CallResult.DONE
+    assert rig.queue.is_idle
+
+
 def test_drain_sends_binds_only_and_refuses_new_calls(rig: Rig) -> None:
     bound = rig.offer(bind("a"))
     patched, recorded = rig.offer(patch(name="b"), pod("b")), rig.offer(event("c"))
