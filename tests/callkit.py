@@ -12,9 +12,10 @@ from pilotage.api.meta import Condition, KubeObject, ObjectMeta
 from pilotage.api.pods import Pod, PodSpec, PodStatus
 from pilotage.api.wire import Response
 from pilotage.calls.defaults import default_call_types
+from pilotage.calls.lanes import Allowance
 from pilotage.calls.queue import CallQueue
 from pilotage.calls.reports import Dispatch, Finished
-from pilotage.calls.types import NoAnswer, Result
+from pilotage.calls.types import Lane, NoAnswer, Result
 from pilotage.framework.calls import (
     BindPod,
     Call,
@@ -100,7 +101,8 @@ class Rig:
         return self.tickets
 
     def take(self, room: int = 100, spare: int = 0) -> list[Dispatch]:
-        taken = self.queue.take(self.now, room, spare)
+        reserve = {lane: spare for lane in Lane if lane is not Lane.BIND}
+        taken = self.queue.take(self.now, Allowance(room, reserve))
         self.note(self.queue.collect())
         return taken
 

@@ -36,10 +36,10 @@ def admit(slot: Slot, new: Wish) -> Ended:
         return _overwrite(slot, rests)
     merged = same.kind.merge(same.call, new.call)
     older = Wish(same.call, same.kind, same.ticket, same.key, same.offered)
-    older.tries, older.first_sent = same.tries, same.first_sent
+    older.tries, older.put_off, older.first_sent = same.tries, same.put_off, same.first_sent
     same.take(merged)
     same.ticket, same.offered = new.ticket, new.offered
-    same.tries, same.first_sent, same.is_last = 0, None, new.is_last
+    same.tries, same.put_off, same.first_sent, same.is_last = 0, 0, None, new.is_last
     return [*_overwrite(slot, rests), (older, OVERWRITTEN)]
 
 

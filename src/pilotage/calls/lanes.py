@@ -5,17 +5,26 @@ Laws:
 - Within a lane the earlier arrival goes first, whatever happened to its calls meanwhile.
 - The most urgent lane with ready work and free capacity goes first; a lane passed over `PATIENCE` times
   in a row gets the next turn, so that a stream of binds slows status writes down and never stops them.
+- What is reserved for binds goes to others only in such a turn, and only while a bind waits: so it is there
+  whenever a bind comes that finds no other before it. Events get no turn while a bind waits.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.calls.types import Lane
 
-PATIENCE = 8
+# The less urgent, the longer a lane waits for its turn.
+PATIENCE: Mapping[Lane, int] = {
+    Lane.BIND: 1,
+    Lane.VOLUME: 2,
+    Lane.NOMINATION: 4,
+    Lane.STATUS: 8,
+    Lane.EVENT: 16,
+}
 ALL_LANES: Collection[Lane] = tuple(Lane)  # the most urgent first
 _SLACK = 64  # stale heap entries that are always tolerated
 
@@ -34,8 +43,31 @@ DEFAULT_LIMITS: Mapping[Lane, LaneLimits] = {
     Lane.VOLUME: LaneLimits(16),
     Lane.NOMINATION: LaneLimits(8),
     Lane.STATUS: LaneLimits(8),
-    Lane.EVENT: LaneLimits(4, cap=1000, max_age=120.0),
+    Lane.EVENT: LaneLimits(4, cap=5000, max_age=300.0),
 }
+
+
+@dataclass(slots=True)
+class Allowance:
+    """Requests that may go now: `room` in all; a lane stops where no more than its `reserve` is left of it.
+
+    `quota`: lanes that may send at most so many. Spent as requests are taken.
+    """
+
+    room: int
+    reserve: Mapping[Lane, int] = field(default_factory=dict)
+    quota: dict[Lane, int] = field(default_factory=dict)
+
+    def has_quota(self, lane: Lane) -> bool:
+        return self.quota.get(lane, 1) > 0
+
+    def allows(self, lane: Lane) -> bool:
+        return self.room > self.reserve.get(lane, 0) and self.has_quota(lane)
+
+    def spend(self, lane: Lane) -> None:
+        self.room -= 1
+        if lane in self.quota:
+            self.quota[lane] -= 1
 
 
 @dataclass(slots=True)
@@ -93,19 +125,27 @@ class LaneBook:
             heapq.heappop(self._later)
         return None
 
-    def choose(self, room: int, spare: int, lanes: Collection[Lane] = ALL_LANES) -> Hashable | None:
-        """Takes out the next key of `lanes`, None when none may go. Below BIND `spare` of `room` stays."""
-        open_lanes = [lane for lane in lanes if self._is_open(lane) and self.first(lane) is not None]
-        overdue = [lane for lane in open_lanes if self._passed[lane] >= PATIENCE]
-        allowed = [lane for lane in open_lanes if lane is Lane.BIND or room > spare]
-        chosen = overdue[-1] if overdue else (allowed[0] if allowed else None)
+    def choose(self, allowance: Allowance) -> Hashable | None:
+        """Takes out the next key, None when none may go."""
+        if allowance.room <= 0:
+            return None
+        waiting = [lane for lane in Lane if self._is_open(lane) and self.first(lane) is not None]
+        chosen = self._choose_lane(waiting, allowance)
         if chosen is None:
             return None
-        for lane in open_lanes:
+        for lane in waiting:
             self._passed[lane] = 0 if lane is chosen else self._passed[lane] + 1
         key = self.first(chosen)
         self.discard(key)
         return key
+
+    def _choose_lane(self, waiting: Sequence[Lane], allowance: Allowance) -> Lane | None:
+        allowed = [lane for lane in waiting if allowance.allows(lane)]
+        turns = allowed
+        if Lane.BIND in waiting:
+            turns = [lane for lane in waiting if lane is not Lane.EVENT and allowance.has_quota(lane)]
+        overdue = [lane for lane in turns if self._passed[lane] >= PATIENCE[lane]]
+        return overdue[-1] if overdue else (allowed[0] if allowed else None)
 
     def first(self, lane: Lane) -> Hashable | None:
         """The ready key of a lane that arrived first."""

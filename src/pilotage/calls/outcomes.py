@@ -92,7 +92,7 @@ class Conclusion:
 
     def _rebase(self, verdict: Rebase) -> Ended:
         wish, slot = self.wish, self.slot
-        if verdict.object is None and wish.tries >= wish.kind.retry.tries:
+        if verdict.object is None and wish.tries - wish.put_off >= wish.kind.retry.tries:
             return self._end(Outcome(CallResult.FAILED, verdict.error, verdict.status, verdict.reason))
         wish.not_before = self.now
         has_newer = slot.learn(verdict.object) or _was_overtaken(slot)
@@ -107,7 +107,9 @@ class Conclusion:
         # Waiting for its turn does not count: a call may always be sent, and sent again.
         begun = self.now if wish.first_sent is None else wish.first_sent
         is_too_old = wish.not_before - begun > policy.max_age
-        if wish.tries >= policy.tries or is_too_old:
+        # 429 says "later", not "no": such tries are bounded by the age alone.
+        wish.put_off += verdict.status == 429
+        if wish.tries - wish.put_off >= policy.tries or is_too_old:
             return self._end(Outcome(CallResult.FAILED, verdict.error, verdict.status, verdict.reason))
         return [] if wish.holds else requeue(self.slot, wish)
 

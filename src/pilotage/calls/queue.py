@@ -22,7 +22,7 @@ from pilotage.api.meta import KubeObject
 from pilotage.api.wire import Request
 from pilotage.calls.admission import Ended, admit, failure, prune
 from pilotage.calls.guard import CallTypeRaisedError, guarded
-from pilotage.calls.lanes import ALL_LANES, DEFAULT_LIMITS, LaneBook, LaneLimits
+from pilotage.calls.lanes import ALL_LANES, DEFAULT_LIMITS, Allowance, LaneBook, LaneLimits
 from pilotage.calls.memory import SentMemory
 from pilotage.calls.outcomes import FOLDED, Conclusion
 from pilotage.calls.registry import CallTypes
@@ -99,17 +99,15 @@ class CallQueue:
 
     # Requests
 
-    def take(
-        self, now: float, room: int, spare: int = 0, lanes: Collection[Lane] = ALL_LANES
-    ) -> list[Dispatch]:
-        """Up to `room` requests of `lanes` to send now; lanes below BIND leave `spare` of it free."""
+    def take(self, now: float, allowance: Allowance) -> list[Dispatch]:
+        """The requests to send now, as many as `allowance` lets go; it is spent by that."""
         self._late += self.expire(now)
         taken: list[Dispatch] = []
-        while room > 0 and (key := self._book.choose(room, spare, lanes)) is not None:
+        while (key := self._book.choose(allowance)) is not None:
             dispatch = self._start(self._slots[key], now)
             if dispatch is not None:
                 taken.append(dispatch)
-                room -= 1
+                allowance.spend(dispatch.lane)
         return taken
 
     def finish(self, dispatch: int, result: Result, now: float) -> list[Finished]:

@@ -62,6 +62,7 @@ class Wish:
     offered: float  # when the newest part of it was wished
     not_before: float = 0.0
     tries: int = 0  # requests sent, verifications left out
+    put_off: int = 0  # how many of them were answered 429
     phase: Phase = Phase.SEND
     step: int = 0
     unsure: bool = False  # a send went unanswered and may have had its effect

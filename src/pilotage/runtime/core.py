@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pilotage.api.meta import KubeObject
-from pilotage.calls.lanes import ALL_LANES
+from pilotage.calls.lanes import ALL_LANES, Allowance
 from pilotage.calls.queue import CallQueue
 from pilotage.calls.reports import Dispatch, Finished
 from pilotage.calls.types import Lane, Result
@@ -87,11 +87,9 @@ class Core:
         times = [t for t in (self.engine.next_wakeup(), self.calls.next_wakeup()) if t is not None]
         return min(times, default=None)
 
-    def take_calls(
-        self, now: float, room: int, spare: int = 0, lanes: Collection[Lane] = ALL_LANES
-    ) -> tuple[list[Dispatch], list[Effect]]:
+    def take_calls(self, now: float, allowance: Allowance) -> tuple[list[Dispatch], list[Effect]]:
         """Requests to send now, see `CallQueue.take`, and effects of calls that ended instead."""
-        taken = self.calls.take(now, room, spare, lanes)
+        taken = self.calls.take(now, allowance)
         return taken, self._ended(self.calls.collect(), now)
 
     def finish_call(self, dispatch: int, result: Result, now: float) -> list[Effect]:

@@ -3,8 +3,8 @@
 Laws:
 - A request is taken from the queue only when a worker and a token are there for it, so that until the
   last moment newer wishes can replace it and more urgent ones overtake it.
-- Of workers and tokens a share stays free for binds: they wait behind nothing but other binds. All lanes
-  share one limiter but events, which have their own of the same rate.
+- All lanes share one limiter, events too; it reserves for the urgent ones and learns from every answer
+  (`limiter_adaptive`).
 - Each request taken ends in exactly one `finish_call`, whatever happened to it.
 - One asyncio task per request in flight and one timer; no thread. All waiting goes through the running
   loop, all times through `time`, so that it works under virtual time.
@@ -15,28 +15,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from pilotage.calls.lanes import Allowance
 from pilotage.calls.reports import Dispatch
 from pilotage.calls.types import Lane, NoAnswer, Result
 from pilotage.client.transport import Transport, TransportError
-from pilotage.runtime.limiter import TokenBucket
+from pilotage.runtime.limiter_adaptive import CallLimiter
 from pilotage.scheduling.messages import Effect
 
 log = logging.getLogger("pilotage.dispatcher")
 
 WORKERS = 64
-WRITES = tuple(lane for lane in Lane if lane is not Lane.EVENT)
-EVENTS = (Lane.EVENT,)
 SHUTTING_DOWN = "the scheduler is shutting down"
 
 
 class CallSource(Protocol):
     """Where requests come from: `runtime.core.Core`."""
 
-    def take_calls(
-        self, now: float, room: int, spare: int = 0, lanes: Collection[Lane] = ...
-    ) -> tuple[Sequence[Dispatch], Sequence[Effect]]: ...
+    def take_calls(self, now: float, allowance: Allowance) -> tuple[Sequence[Dispatch], Sequence[Effect]]: ...
 
     def finish_call(self, dispatch: int, result: Result, now: float) -> Sequence[Effect]: ...
 
@@ -67,13 +64,11 @@ class Dispatcher:
         self._transport = transport
         self._time = time
         self._on_effects = on_effects
-        # Events have a limit of their own: neither they nor the rest wait for each other's tokens.
-        self._buckets = {WRITES: TokenBucket(qps, burst), EVENTS: TokenBucket(qps, burst)}
-        self._workers = max(1, workers)
+        self._limiter = CallLimiter(qps, burst, workers)
         # One task per request; kept until it has ended for good.
         self._tasks: set[asyncio.Task[None]] = set()
-        # Dispatches whose answer is awaited: exactly the occupied workers.
-        self._busy: set[int] = set()
+        # Requests whose answer is awaited, by lane: exactly the occupied workers.
+        self._out: dict[Lane, int] = dict.fromkeys(Lane, 0)
         # A pump that is due in this turn of the loop, and the timer of the next one.
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +86,11 @@ class Dispatcher:
 
     @property
     def in_flight(self) -> int:
-        return len(self._busy)
+        return sum(self._out.values())
+
+    def describe(self) -> dict[str, Any]:
+        """The limiter as it stands, for `/debug/calls`: JSON values."""
+        return {**self._limiter.describe(self._time()), "in_flight": self.in_flight}
 
     def wake(self) -> None:
         """Something may be ready. Cheap, and may be called as often as one likes."""
@@ -107,7 +106,7 @@ class Dispatcher:
         try:
             await asyncio.wait_for(self._wait_idle(), deadline)
         except TimeoutError:
-            log.warning("%d API calls were still under way when the scheduler stopped", len(self._busy))
+            log.warning("%d API calls were still under way when the scheduler stopped", self.in_flight)
         self._is_closed = True
         self._stop_timers()
         tasks = tuple(self._tasks)
@@ -117,7 +116,7 @@ class Dispatcher:
         self._on_effects(self._source.shutdown_calls(SHUTTING_DOWN, self._time()))
 
     async def _wait_idle(self) -> None:
-        while self._busy or self._soon or self._source.has_ready_calls() or self._source.calls_wakeup():
+        while self.in_flight or self._soon or self._source.has_ready_calls() or self._source.calls_wakeup():
             self._idle.clear()
             await self._idle.wait()
 
@@ -127,47 +126,29 @@ class Dispatcher:
         if self._is_closed or self._is_held:
             return
         now = self._time()
-        effects: list[Effect] = []
-        for lanes, bucket in self._buckets.items():
-            room, spare = self._room(bucket, now)
-            dispatches, caused = self._source.take_calls(now, room, spare, lanes)
-            bucket.spend(len(dispatches), now)
-            effects += caused
-            for dispatch in dispatches:
-                self._start(dispatch)
+        dispatches, effects = self._source.take_calls(now, self._limiter.allowance(self._out, now))
+        self._limiter.spent([dispatch.lane for dispatch in dispatches], now)
+        for dispatch in dispatches:
+            self._start(dispatch)
         self._set_timer(now)
         self._idle.set()
         if effects:
             self._on_effects(effects)
 
     def _start(self, dispatch: Dispatch) -> None:
-        self._busy.add(dispatch.id)
+        self._out[dispatch.lane] += 1
         task = asyncio.get_running_loop().create_task(self._carry_out(dispatch))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _room(self, bucket: TokenBucket, now: float) -> tuple[int, int]:
-        """Requests that may go now, and how many of them are kept for binds."""
-        free = self._workers - len(self._busy)
-        tokens = bucket.whole(now)
-        worker_share = min(self._workers - 1, max(1, self._workers // 8))
-        if tokens is None:
-            return free, worker_share
-        token_share = min(bucket.burst - 1, max(1, bucket.burst // 5))
-        room = max(0, min(free, tokens))
-        # Both shares must stay: of the free workers and of the tokens.
-        return room, max(0, room - min(free - worker_share, tokens - token_share))
-
     def _set_timer(self, now: float) -> None:
         """The next moment at which more may go: a token comes, or a delayed call is due."""
-        waits: list[float] = []
+        self._stop_timers()
+        ready = [lane for lane in Lane if self._source.has_ready_calls((lane,))]
+        waits = [self._limiter.seconds_until(lane, now) for lane in ready]
         due = self._source.calls_wakeup()
         if due is not None:
             waits.append(due - now)
-        for lanes, bucket in self._buckets.items():
-            if not bucket.is_unlimited and self._source.has_ready_calls(lanes):
-                waits.append(bucket.seconds_until((bucket.whole(now) or 0) + 1, now))
-        self._stop_timers()
         # A wait of 0 is for a worker: the end of its request wakes us.
         later = [seconds for seconds in waits if seconds > 0]
         if later:
@@ -186,17 +167,22 @@ class Dispatcher:
 
     async def _carry_out(self, dispatch: Dispatch) -> None:
         """One request; its end is one `finish_call`. Only cancellation at close escapes."""
-        result: Result
-        try:
-            result = await self._transport.request(dispatch.request, timeout=dispatch.timeout)
-        except TransportError as error:
-            result = NoAnswer(error.sent, str(error))
-        except Exception as error:  # a transport's bug must not lose the call; its effect is unknown
-            log.exception("sending %s for %s failed", dispatch.call_type, dispatch.key.name)
-            result = NoAnswer(True, f"{type(error).__name__}: {error}")
-        effects = self._source.finish_call(dispatch.id, result, self._time())
-        self._busy.discard(dispatch.id)
+        sent_at = self._time()
+        result = await self._answer(dispatch)
+        now = self._time()
+        self._limiter.saw(result, now - sent_at, now)
+        effects = self._source.finish_call(dispatch.id, result, now)
+        self._out[dispatch.lane] -= 1
         self.wake()
         self._idle.set()
         if effects:
             self._on_effects(effects)
+
+    async def _answer(self, dispatch: Dispatch) -> Result:
+        try:
+            return await self._transport.request(dispatch.request, timeout=dispatch.timeout)
+        except TransportError as error:
+            return NoAnswer(error.sent, str(error))
+        except Exception as error:  # a transport's bug must not lose the call; its effect is unknown
+            log.exception("sending %s for %s failed", dispatch.call_type, dispatch.key.name)
+            return NoAnswer(True, f"{type(error).__name__}: {error}")

@@ -34,6 +34,12 @@ class TokenBucket:
         if not self.is_unlimited:
             self._tokens, self._at = self._level(now) - count, now
 
+    def change(self, qps: float, burst: int, now: float) -> None:
+        """Another rate from now on; what was saved up stays, as far as the new burst allows."""
+        if not self.is_unlimited and qps > 0:
+            self._tokens, self._at = min(self._level(now), float(max(1, burst))), now
+            self.qps, self.burst = qps, max(1, burst)
+
     def seconds_until(self, count: int, now: float) -> float:
         """How long until `count` tokens are there (never more than the burst)."""
         if self.is_unlimited:

@@ -319,3 +319,16 @@ def test_waiting_long_for_a_turn_does_not_use_up_the_tries(rig: Rig) -> None:
     rig.pass_time(1)
     rig.answer(rig.one(), ok())
     assert rig.result(ticket) is CallResult.DONE
+
+
+@pytest.mark.parametrize(("refusals", "result"), [(55, CallResult.DONE), (65, CallResult.FAILED)])
+def test_429_is_bounded_by_age_and_not_by_tries(rig: Rig, refusals: int, result: CallResult) -> None:
+    ticket = rig.offer(bind())
+    for _ in range(refusals):
+        if ticket in rig.outcomes:
+            break
+        rig.answer(rig.one(), status(429, "TooManyRequests", retry_after="1"))
+        rig.pass_time(1)
+    for dispatch in rig.take():
+        rig.answer(dispatch, ok())
+    assert rig.result(ticket) is result

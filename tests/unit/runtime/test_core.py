@@ -10,6 +10,7 @@ import pytest
 from callkit import EPOCH, bind, body_of, ok, patch, pod, status, unschedulable
 from pilotage.api.pods import Pod
 from pilotage.calls.defaults import default_call_types
+from pilotage.calls.lanes import Allowance
 from pilotage.calls.queue import CallQueue
 from pilotage.calls.reports import Dispatch
 from pilotage.framework.calls import Call, CallResult
@@ -72,7 +73,7 @@ class Setting:
         self.core.handle(Upserted("pods", found), self.now)
 
     def one(self) -> Dispatch:
-        taken, _ = self.core.take_calls(self.now, 10)
+        taken, _ = self.core.take_calls(self.now, Allowance(10))
         (dispatch,) = taken
         return dispatch
 

@@ -145,13 +145,57 @@ def test_rate_is_kept() -> None:
     run(main())
 
 
-def test_g5_events_and_binds_do_not_share_a_rate() -> None:
+def test_g5_events_take_nothing_of_the_binds_rate_and_all_lanes_keep_to_one() -> None:
     async def main() -> None:
         bench = Bench(at_once, qps=10, burst=1)
         bench.submit(*(event(f"e{n}") for n in range(50)), *(bind(f"b{n}") for n in range(50)))
         await bench.quiet()
         assert bench.moment("b49") == pytest.approx(4.9, abs=0.1)
-        assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.2)
+        assert bench.transport.sent[-1][0] == pytest.approx(9.9, abs=0.1)
+
+    run(main())
+
+
+def test_a12_a_stream_of_binds_slows_status_writes_and_never_stops_them() -> None:
+    async def main() -> None:
+        bench = Bench(at_once, qps=10, burst=10)
+        bench.submit(*(bind(f"b{n}") for n in range(90)), *(patch(name=f"p{n}") for n in range(5)))
+        await bench.quiet()
+        assert bench.moment("p0") < 2
+        assert bench.moment("p4") < bench.moment("b89")
+
+    run(main())
+
+
+def test_a12_refusals_leave_the_rate_to_the_binds() -> None:
+    """Half of all requests are refused: events shrink most, status writes less, binds not at all."""
+    count = 0
+    sent: dict[str, int] = {}
+
+    async def busy(request: Request) -> Response:
+        nonlocal count
+        count += 1
+        lane = "event" if "events" in request.path else request.path.rpartition("/")[2]
+        sent[lane] = sent.get(lane, 0) + 1
+        return ok() if count % 2 else Response(429, b"{}", {"retry-after": "1"})
+
+    async def main() -> None:
+        bench = Bench(busy, qps=100, burst=10)
+        bench.submit(*(patch(name=f"p{n}") for n in range(3000)), *(event(f"e{n}") for n in range(3000)))
+        await asyncio.sleep(10)
+        sent.clear()
+        started = asyncio.get_running_loop().time()
+        for n in range(20):
+            bench.submit(bind(f"b{n}"))
+            await asyncio.sleep(0.5)
+        first_tries = [bench.moment(f"b{n}") - started - n / 2 for n in range(20)]
+        assert max(first_tries) < 0.05
+        assert 10 * 100 * 0.2 < sent["status"] < 10 * 100 * 0.6
+        assert 0 < sent["event"] < sent["status"]
+        shares = bench.dispatcher.describe()["shares"]
+        assert shares["event"] < shares["status"] < shares["nomination"] <= shares["bind"] == 1
+        await bench.dispatcher.close(5)
+        assert all(bench.engine.results[6000 + n] is CallResult.DONE for n in range(1, 20))
 
     run(main())
 
