@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from pilotage.calls.lanes import Allowance
+from pilotage.calls.lanes import DEFAULT_LIMITS, Allowance, LaneLimits
 from pilotage.calls.reports import Dispatch
 from pilotage.calls.types import Lane, NoAnswer, Result
 from pilotage.client.transport import Transport, TransportError
@@ -59,12 +59,13 @@ class Dispatcher:
         qps: float = 50.0,
         burst: int = 100,
         workers: int = WORKERS,
+        lanes: Mapping[Lane, LaneLimits] = DEFAULT_LIMITS,
     ) -> None:
         self._source = source
         self._transport = transport
         self._time = time
         self._on_effects = on_effects
-        self._limiter = CallLimiter(qps, burst, workers)
+        self._limiter = CallLimiter(qps, burst, workers, lanes)
         # One task per request; kept until it has ended for good.
         self._tasks: set[asyncio.Task[None]] = set()
         # Requests whose answer is awaited, by lane: exactly the occupied workers.

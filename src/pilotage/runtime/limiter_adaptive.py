@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pilotage.calls.lanes import DEFAULT_LIMITS, Allowance
+from pilotage.calls.lanes import DEFAULT_LIMITS, Allowance, LaneLimits
 from pilotage.calls.types import Lane, Result
 from pilotage.runtime.limiter import TokenBucket
 from pilotage.runtime.serverhealth import ServerHealth
@@ -38,10 +38,13 @@ _FULL = 0.97
 class CallLimiter:
     """`qps` of 0 or less: no rate, save for lanes that are shrunk."""
 
-    def __init__(self, qps: float, burst: int, workers: int) -> None:
+    def __init__(
+        self, qps: float, burst: int, workers: int, limits: Mapping[Lane, LaneLimits] = DEFAULT_LIMITS
+    ) -> None:
         self.bucket = TokenBucket(qps, burst)
         self.health = ServerHealth()
         self.workers = max(1, workers)
+        self._limits = limits
         self._full = (qps, burst) if qps > 0 else (UNCONFIGURED_QPS, UNCONFIGURED_BURST)
         self._paces = {lane: TokenBucket(*self._full) for lane in PATIENCE}
 
@@ -108,7 +111,7 @@ class CallLimiter:
 
     def _quota(self, lane: Lane, out: int, now: float) -> int:
         """What a lane with a shrunk share may send: as its pace has it, and with fewer out at once."""
-        at_once = max(1, round(DEFAULT_LIMITS[lane].in_flight * self.share(lane, now)))
+        at_once = max(1, round(self._limits[lane].in_flight * self.share(lane, now)))
         return max(0, min(at_once - out, self._paces[lane].whole(now) or 0))
 
 

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 from pilotage.calls.defaults import default_call_types
 from pilotage.calls.queue import CallQueue
@@ -133,6 +133,7 @@ class Scheduler:
             qps=settings.qps,
             burst=settings.burst,
             workers=tuning.workers,
+            lanes=tuning.lanes,
         )
 
     def add_observer(self, observer: Observer) -> None:
@@ -151,6 +152,10 @@ class Scheduler:
             len(self._steps),
             self.ready.is_set(),
         )
+
+    def call_limits(self) -> dict[str, Any]:
+        """The rate and shares of API calls as they stand, as JSON values."""
+        return self._dispatcher.describe()
 
     def resolve_permit(self, uid: str, plugin: str, *, allowed: bool, reason: str = "") -> None:
         """Allows or rejects a pod that `plugin` keeps waiting at Permit."""
