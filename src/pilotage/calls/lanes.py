@@ -129,7 +129,7 @@ class LaneBook:
         """Takes out the next key, None when none may go."""
         if allowance.room <= 0:
             return None
-        waiting = [lane for lane in Lane if self._is_open(lane) and self.first(lane) is not None]
+        waiting = [lane for lane in ALL_LANES if self._is_open(lane) and self.first(lane) is not None]
         chosen = self._choose_lane(waiting, allowance)
         if chosen is None:
             return None

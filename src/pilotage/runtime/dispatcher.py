@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from pilotage.calls.lanes import DEFAULT_LIMITS, Allowance, LaneLimits
+from pilotage.calls.lanes import ALL_LANES, DEFAULT_LIMITS, Allowance, LaneLimits
 from pilotage.calls.reports import Dispatch
 from pilotage.calls.types import Lane, NoAnswer, Result
 from pilotage.client.transport import Transport, TransportError
@@ -145,8 +145,10 @@ class Dispatcher:
     def _set_timer(self, now: float) -> None:
         """The next moment at which more may go: a token comes, or a delayed call is due."""
         self._stop_timers()
-        ready = [lane for lane in Lane if self._source.has_ready_calls((lane,))]
-        waits = [self._limiter.seconds_until(lane, now) for lane in ready]
+        waits: list[float] = []
+        if not self._limiter.never_waits(now):
+            ready = [lane for lane in ALL_LANES if self._source.has_ready_calls((lane,))]
+            waits += [self._limiter.seconds_until(lane, now) for lane in ready]
         due = self._source.calls_wakeup()
         if due is not None:
             waits.append(due - now)

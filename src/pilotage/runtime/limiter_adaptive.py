@@ -45,6 +45,8 @@ class CallLimiter:
         self.health = ServerHealth()
         self.workers = max(1, workers)
         self._limits = limits
+        self._kept_workers = {lane: _part(self.workers, part) for lane, part in RESERVES.items()}
+        self._kept_tokens = {lane: _part(self.bucket.burst, part) for lane, part in RESERVES.items()}
         self._full = (qps, burst) if qps > 0 else (UNCONFIGURED_QPS, UNCONFIGURED_BURST)
         self._paces = {lane: TokenBucket(*self._full) for lane in PATIENCE}
 
@@ -52,39 +54,46 @@ class CallLimiter:
         """An answer, or that none came, `seconds` after the request was sent."""
         self.health.saw(result, seconds, now)
         qps, burst = self._full
-        for lane, pace in self._paces.items():
-            share = self.share(lane, now)
-            pace.change(qps * share, int(burst * share), now)
+        for lane, share in self._shrunk(now).items():
+            self._paces[lane].change(qps * share, int(burst * share), now)
 
     def spent(self, lanes: Collection[Lane], now: float) -> None:
         """Requests of these lanes were sent."""
         self.bucket.spend(len(lanes), now)
         for lane in lanes:
-            if lane in self._paces:
+            if lane in self._shrunk(now):
                 self._paces[lane].spend(1, now)
 
     def share(self, lane: Lane, now: float) -> float:
         """The part of the full rate that a lane may use, in [FLOOR, 1]."""
-        if lane not in PATIENCE:
-            return 1.0
-        share = PATIENCE[lane] * self.health.level(now) ** 2
-        return 1.0 if share >= _FULL else max(FLOOR, share)
+        return self._shrunk(now).get(lane, 1.0)
 
     def allowance(self, in_flight: Mapping[Lane, int], now: float) -> Allowance:
         """What may go now; `in_flight`: requests out, by lane."""
         free = self.workers - sum(in_flight.values())
         tokens = self.bucket.whole(now)
-        room = free if tokens is None else min(free, tokens)
-        reserve = {lane: room - self._beyond(lane, free, tokens) for lane in PATIENCE}
-        quota = {lane: self._quota(lane, in_flight.get(lane, 0), now) for lane in self._shrunk(now)}
+        if tokens is None:
+            room, reserve = free, self._kept_workers
+        else:
+            room = min(free, tokens)
+            # Both parts must stay: of the free workers and of the tokens.
+            reserve = {
+                lane: room - min(free - self._kept_workers[lane], tokens - kept)
+                for lane, kept in self._kept_tokens.items()
+            }
+        quota = {lane: self._quota(lane, share, in_flight, now) for lane, share in self._shrunk(now).items()}
         return Allowance(max(0, room), reserve, quota)
 
     def seconds_until(self, lane: Lane, now: float) -> float:
         """How long until a request of `lane` has its token; 0: it is there (or none is needed)."""
-        wait = self.bucket.seconds_until(self._kept(lane) + 1, now)
-        if self.share(lane, now) < 1.0:
+        wait = self.bucket.seconds_until(self._kept_tokens.get(lane, 0) + 1, now)
+        if lane in self._shrunk(now):
             wait = max(wait, self._paces[lane].seconds_until(1, now))
         return wait
+
+    def never_waits(self, now: float) -> bool:
+        """Whether no lane waits for tokens at present, only for workers."""
+        return self.bucket.is_unlimited and not self._shrunk(now)
 
     def describe(self, now: float) -> dict[str, Any]:
         """For `/debug/calls`: JSON values."""
@@ -98,21 +107,18 @@ class CallLimiter:
             "shares": shares,
         }
 
-    def _beyond(self, lane: Lane, free: int, tokens: int | None) -> int:
-        """Requests that a lane could send without touching what is reserved from it."""
-        of_workers = free - _part(self.workers, RESERVES[lane])
-        return of_workers if tokens is None else min(of_workers, tokens - self._kept(lane))
+    def _shrunk(self, now: float) -> Mapping[Lane, float]:
+        """The lanes that may not use the full rate, with their shares."""
+        if self.health.is_spotless:
+            return {}
+        level = self.health.level(now) ** 2
+        shares = {lane: patience * level for lane, patience in PATIENCE.items()}
+        return {lane: max(FLOOR, share) for lane, share in shares.items() if share < _FULL}
 
-    def _kept(self, lane: Lane) -> int:
-        return _part(self.bucket.burst, RESERVES[lane]) if lane in RESERVES else 0
-
-    def _shrunk(self, now: float) -> list[Lane]:
-        return [lane for lane in PATIENCE if self.share(lane, now) < 1.0]
-
-    def _quota(self, lane: Lane, out: int, now: float) -> int:
+    def _quota(self, lane: Lane, share: float, in_flight: Mapping[Lane, int], now: float) -> int:
         """What a lane with a shrunk share may send: as its pace has it, and with fewer out at once."""
-        at_once = max(1, round(self._limits[lane].in_flight * self.share(lane, now)))
-        return max(0, min(at_once - out, self._paces[lane].whole(now) or 0))
+        free = max(1, round(self._limits[lane].in_flight * share)) - in_flight.get(lane, 0)
+        return max(0, min(free, self._paces[lane].whole(now) or 0))
 
 
 def _part(total: int, part: float) -> int:

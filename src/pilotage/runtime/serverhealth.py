@@ -17,6 +17,7 @@ PRIOR = 5.0
 # How fast "usual" follows: slowly, and a latency below this is never called slow.
 USUAL_MEMORY, UNREMARKABLE = 60.0, 0.1
 SLOW = 2.0  # times the usual
+NEGLIGIBLE = 1e-3  # refusals, by their weight
 LEAST_WEIGHT = 0.02  # of one answer in what is recent
 
 
@@ -24,6 +25,8 @@ class ServerHealth:
     def __init__(self) -> None:
         # Sums in which each answer counts exp(-age / MEMORY).
         self._good = self._all = 0.0
+        # Nothing was refused and nothing was slow within living memory.
+        self.is_spotless = True
         self._at: float | None = None
         # Weighted means of seconds per answer; None before the first one.
         self._recent: float | None = None
@@ -38,6 +41,7 @@ class ServerHealth:
         # Of answers that come together each has its weight; what is usual is learnt by time alone.
         self._recent = _towards(self._recent, seconds, max(elapsed, LEAST_WEIGHT * MEMORY), MEMORY)
         self._usual = _towards(self._usual, max(seconds, UNREMARKABLE), elapsed, USUAL_MEMORY)
+        self.is_spotless = self._all - self._good < NEGLIGIBLE and self._recent <= SLOW * self._usual
 
     def accepted(self, now: float) -> float:
         """The share of requests that the server took."""
