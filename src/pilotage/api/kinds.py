@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 from urllib.parse import unquote
 
-from pilotage.api import nodes, others, pods
+from pilotage.api import claims, nodes, others, pods
 from pilotage.api.rest_kind import Kind, PathMatch, Subresource
 
 __all__ = ["KINDS", "Kind", "PathMatch", "Subresource", "by_kind", "by_path", "by_resource", "find"]
@@ -160,7 +160,7 @@ _CLUSTER_KINDS: Final = (
         view=others.VolumeAttachment,
     ),
     Kind(_RESOURCE, "v1", "deviceclasses", "DeviceClass", namespaced=False),
-    Kind(_RESOURCE, "v1", "resourceclaims", "ResourceClaim", subresources=_STATUS),
+    Kind(_RESOURCE, "v1", "resourceclaims", "ResourceClaim", subresources=_STATUS, view=claims.ResourceClaim),
     Kind(_RESOURCE, "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
     Kind(_RESOURCE, "v1", "resourceslices", "ResourceSlice", namespaced=False),
 )

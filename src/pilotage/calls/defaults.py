@@ -8,6 +8,7 @@ from pilotage.calls.pod_binding_check import PodBindingCheck
 from pilotage.calls.pod_eviction import PodEviction
 from pilotage.calls.pod_status_patch import PodStatusPatch
 from pilotage.calls.registry import CallTypes
+from pilotage.calls.resource_claim import ResourceClaimChange
 from pilotage.calls.volume_binding import VolumeBinding
 from pilotage.calls.volume_node_selection import ClaimNodeSelection
 
@@ -21,5 +22,6 @@ def default_call_types(host: str) -> CallTypes:
         PodEviction(),
         VolumeBinding(),
         ClaimNodeSelection(),
+        ResourceClaimChange(),
         Event(host),
     )

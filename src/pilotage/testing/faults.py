@@ -59,6 +59,9 @@ class Rule:
     _path: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
+        unknown = set(self.selection) - Selection.__optional_keys__
+        if unknown:
+            raise TypeError(f"a fault cannot be selected by {', '.join(sorted(unknown))}")
         self._path = re.compile(self.selection.get("path", ""))
 
     def remove(self) -> None:

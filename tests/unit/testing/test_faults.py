@@ -291,3 +291,8 @@ async def test_gone_in_three_forms(c: Case) -> None:
 )
 def test_verbs(method: str, path: str, query: dict[str, str], verb: str) -> None:
     assert verb_of(Request(method, path, query)) == verb
+
+
+def test_a_misspelt_selection_is_refused() -> None:
+    with pytest.raises(TypeError, match="cannot be selected by retry_after"):
+        Faults(lambda: 0.0).answer(429, retry_after=1)  # type: ignore[call-arg]
