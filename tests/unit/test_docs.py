@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import rich_click as click
 import yaml
 
 from pilotage.frontends.cli.group import pilotage
@@ -69,7 +70,10 @@ def test_commands_and_options_exist(page: Path) -> None:
     for command, rest in re.findall(r"(?:^|[`/ ])pilotage ([a-z]+)([^`\n#|]*)", "\n".join(_code(page))):
         found = pilotage.commands.get(command) or pilotage.get_command(None, command)
         assert found is not None, command
-        known = {option for parameter in found.params for option in parameter.opts} | {"--help"}
+        if isinstance(found, click.Group):
+            found = found.commands.get(rest.split()[0], found) if rest.split() else found
+        options = (one for parameter in found.params for one in (*parameter.opts, *parameter.secondary_opts))
+        known = {*options, "--help"}
         for option in re.findall(r"(?<![\w-])--[a-z-]+", rest):
             assert option in known, f"pilotage {command} {option}"
 

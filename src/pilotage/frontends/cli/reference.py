@@ -26,13 +26,21 @@ def reference() -> str:
     for name in COMMANDS:
         command = pilotage.get_command(context, name)
         assert command is not None
-        parts.append("\n".join(_section(command, click.Context(command, context, name))))
+        parts += _parts(command, click.Context(command, context, name))
     return "\n".join(parts)
+
+
+def _parts(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The command's section, and below it those of its subcommands."""
+    yield "\n".join(_section(command, context))
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            yield from _parts(below, click.Context(below, context, name))
 
 
 def _section(command: click.Command, context: click.Context) -> Iterator[str]:
     usage = command.get_usage(context).removeprefix("Usage: ")
-    yield f"## pilotage {context.info_name}\n"
+    yield f"## {context.command_path}\n"
     yield f"`{' '.join(usage.split())}`\n"
     yield inspect.cleandoc(command.help or "") + "\n"
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
@@ -44,7 +52,8 @@ def _section(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _row(option: click.Option, context: click.Context) -> str:
-    names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len, reverse=True))
+    given = (*sorted(option.opts, key=len, reverse=True), *option.secondary_opts)
+    names = ", ".join(f"`{name}`" for name in given)
     value = "" if option.is_flag else f" `{option.make_metavar(context)}`"
     default = f" (default: {option.default})" if option.show_default and option.default is not None else ""
     return f"| {names}{_cell(value)} | {_cell(option.help or '')}{default} |"

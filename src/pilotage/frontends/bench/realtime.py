@@ -1,0 +1,101 @@
+"""A storm in real time over HTTP, on an embedded server or on any cluster.
+
+Laws: three processes share the machine (server, scheduler, measuring client), as they do where the baseline
+was measured; on somebody's cluster everything made carries one label and is gone at the end, also after
+Ctrl-C, and nodes are made only when asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotage.api.quantity import milli_value
+from pilotage.client.api import ApiClient, Json
+from pilotage.client.credentials import load
+from pilotage.client.http import HttpTransport
+from pilotage.frontends.bench import objects
+from pilotage.frontends.bench.cleaning import remove
+from pilotage.frontends.bench.driving import Progress, create, drive, kind
+from pilotage.frontends.bench.objects import Place
+from pilotage.frontends.bench.report import Report, make_report
+from pilotage.frontends.bench.scenario import Storm
+from pilotage.frontends.bench.schedulerprocess import scheduler_process
+from pilotage.localcluster.process import ServerProcess
+
+_HISTORY = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster, and whether nodes may be made there."""
+
+    kubeconfig: str
+    context: str | None = None
+    creates_nodes: bool = False
+    is_ours: bool = False  # nothing in it outlives the run
+
+
+class NoNodesError(RuntimeError):
+    """A cluster without nodes, and none may be made."""
+
+
+def run_embedded(storm: Storm, timeout: float, show: Progress) -> Report:
+    """On a server that lives as long as the run, without kubelets and controllers."""
+    with (
+        tempfile.TemporaryDirectory(prefix="pilotage-bench-") as folder,
+        ServerProcess.start(services=False, history=_HISTORY) as server,
+    ):
+        path = server.write_kubeconfig(Path(folder) / "kubeconfig")
+        return run_on(Target(str(path), creates_nodes=True, is_ours=True), storm, timeout, show)
+
+
+def run_on(target: Target, storm: Storm, timeout: float, show: Progress) -> Report:
+    """Raises what the client raises, CredentialsError, SchedulerError, NoNodesError, LeftoversError."""
+    return asyncio.run(_run_on(target, storm, timeout, show))
+
+
+async def _run_on(target: Target, storm: Storm, timeout: float, show: Progress) -> Report:
+    transport = HttpTransport(load(target.kubeconfig, target.context), user_agent="pilotage-bench")
+    client = ApiClient(transport, field_manager="pilotage-bench")
+    try:
+        place = await _place(client, target, storm)
+        try:
+            return await _measured(client, target, storm, place, timeout, show)
+        finally:
+            if not target.is_ours:
+                await remove(client, place)
+    finally:
+        await transport.close()
+
+
+async def _measured(
+    client: ApiClient, target: Target, storm: Storm, place: Place, timeout: float, show: Progress
+) -> Report:
+    await create(client, [objects.namespace(place)])
+    if target.creates_nodes:
+        await create(client, objects.nodes(storm, place))
+    async with scheduler_process(storm, target.kubeconfig, target.context) as scheduler:
+        times = await drive(client, storm, place, timeout, show)
+        traffic = await scheduler.stop()
+    where = "embedded server" if target.is_ours else "the cluster of the kubeconfig"
+    return make_report(storm, times, traffic, place=f"{where}, real time")
+
+
+async def _place(client: ApiClient, target: Target, storm: Storm) -> Place:
+    run = secrets.token_hex(4)
+    if target.creates_nodes:
+        return Place(run)
+    nodes = (await client.list(kind("nodes")))["items"]
+    if not nodes:
+        raise NoNodesError("this cluster has no nodes: --create-nodes makes some for the time of the run")
+    return Place(run, has_own_nodes=False, bad_cpu=f"{_too_much(nodes, storm)}m")
+
+
+def _too_much(nodes: list[Json], storm: Storm) -> int:
+    """Milli-CPU that fit on none of the nodes."""
+    most = max(milli_value(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    return max(milli_value(storm.bad_cpu), 2 * most)
