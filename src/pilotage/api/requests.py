@@ -71,6 +71,12 @@ def pod_usage(pod: Pod) -> dict[str, int]:
     return _rounded(_checked(pod, lambda: _largest(pod, {})))
 
 
+def pod_held(pod: Pod) -> dict[str, int]:
+    """What a pod on a node has: the larger of allocated and actual, as the kubelet counts the pods beside
+    one that is resized. Raises QuantityError."""
+    return _rounded(_checked(pod, lambda: _held(pod, {})))
+
+
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
     """(milli-CPU, bytes) of an incoming pod for scoring; a container without a request counts a default.
 
@@ -97,8 +103,17 @@ def is_pod_level(resource: str) -> bool:
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
+    return _is_resize_pending(pod, "Infeasible")
+
+
+def is_resize_deferred(pod: Pod) -> bool:
+    """Whether the kubelet waits for room on the pod's node."""
+    return _is_resize_pending(pod, "Deferred")
+
+
+def _is_resize_pending(pod: Pod, reason: str) -> bool:
     pending = pod.condition("PodResizePending")
-    return pending is not None and pending.status == "True" and pending.reason == "Infeasible"
+    return pending is not None and pending.status == "True" and pending.reason == reason
 
 
 # One aggregate per source
@@ -113,6 +128,12 @@ def _largest(pod: Pod, defaults: Nanos) -> Nanos:
     """Maximum per resource over the aggregates of spec, allocated and actual."""
     if not _has_status_amounts(pod):
         return _wanted(pod, defaults)
+    result = _held(pod, defaults)
+    return result if is_resize_infeasible(pod) else _raise_to(result, _wanted(pod, defaults))
+
+
+def _held(pod: Pod, defaults: Nanos) -> Nanos:
+    """Maximum per resource over the aggregates of allocated and actual."""
     status = pod.status
     by_name = {s.name: s for s in status.init_container_statuses or ()}
     by_name.update((s.name, s) for s in status.container_statuses or ())
@@ -122,10 +143,7 @@ def _largest(pod: Pod, defaults: Nanos) -> Nanos:
         actual_level = _or(_requests(status.resources), allocated_level)
     allocated = _aggregate(pod, by_name, _from_allocated, allocated_level, defaults)
     actual = _aggregate(pod, by_name, _from_actual, actual_level, defaults)
-    result = _raise_to(allocated, actual)
-    if is_resize_infeasible(pod):
-        return result
-    return _raise_to(result, _wanted(pod, defaults))
+    return _raise_to(allocated, actual)
 
 
 def _has_status_amounts(pod: Pod) -> bool:
@@ -297,10 +315,12 @@ __all__ = [
     "PodAmounts",
     "exact_requests",
     "is_pod_level",
+    "is_resize_deferred",
     "is_resize_infeasible",
     "measure",
     "nonzero_requests",
     "nonzero_usage",
+    "pod_held",
     "pod_requests",
     "pod_usage",
 ]

@@ -100,6 +100,15 @@ class EventRegistration:
     hint: HintFn | None = None  # None counts as Queue always
 
 
+def _was_hidden(pod: PodInfo, _old: object | None, _new: object | None) -> Hint:
+    return Hint.SKIP if pod.is_bound else Hint.QUEUE
+
+
+TAINT_MAY_HAVE_HIDDEN = EventRegistration(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT), _was_hidden)
+"""For plugins that wait for new nodes: the taint filter may have hidden a node from them, though never the
+node that a bound pod is on."""
+
+
 WILDCARD = ClusterEvent(Resource.WILDCARD, Action.ALL, "Wildcard")
 SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ScheduleAttemptFailure")
 BACKOFF_COMPLETE = ClusterEvent(Resource.WILDCARD, Action.ALL, "BackoffComplete")

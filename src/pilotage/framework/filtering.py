@@ -67,6 +67,8 @@ def run_pre_filters(
     """Raises PluginFailedError."""
     outcome = PreFilterOutcome()
     for bound in plugins:
+        if bound.name in cycle.skip_filter:  # takes no part in cycles of this kind
+            continue
         result = _pre_filter(bound, cycle, pod, view)
         if result.status.is_skip:
             cycle.skip_filter.add(bound.name)

@@ -91,4 +91,7 @@ GATES: Mapping[str, Gate] = MappingProxyType(
     }
 )
 
+ALIASES: Mapping[str, str] = MappingProxyType({"SchedulerPreemptionForPodResize": RESIZE_PREEMPTION})
+"""Other names of gates that a command line may use: KEP-5836 calls its gate so."""
+
 DEFAULT_GATES: Mapping[str, bool] = MappingProxyType({gate.name: gate.default for gate in GATES.values()})

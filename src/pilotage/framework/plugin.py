@@ -4,6 +4,12 @@ Three forms, one registry. Vector: `filter_nodes` / `score_nodes` on many rows a
 Per node: `filter` / `score`, run only on rows that survived (the convenient form). Async: `permit`,
 `pre_bind`, `bind` and `post_bind` may be `async def`; the engine then hands them to the runtime and the
 result comes back as an event. A plugin that raises fails that pod's attempt, never the scheduler.
+
+Resizes. A bound pod whose resize the kubelet deferred has cycles of its own: its node is the only one, and at
+PreEnqueue, PreFilter (AddPod, RemovePod), Filter and PostFilter only those plugins run whose
+`takes_part_in_resizes` is true; nothing is scored, reserved, permitted or bound. They see the pod by
+`pod.is_bound`; `pod.requests` is what it needs once resized, and the view is the node without it. Events wake
+it only where they are about its own node, or about the pod itself.
 """
 
 from __future__ import annotations
@@ -65,6 +71,7 @@ class Plugin:
 
     name: ClassVar[str] = ""
     depends_on: ClassVar[DependsOn] = DependsOn.EXTERNAL
+    takes_part_in_resizes: ClassVar[bool] = False
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         self.args = args

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from pilotage.framework.asking import Asking, with_nobody_to_ask
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import (
+    TAINT_MAY_HAVE_HIDDEN,
     WILDCARD,
     Action,
-    ClusterEvent,
     EventRegistration,
     Resource,
 )
@@ -71,6 +71,9 @@ class Profile:
         self._check_single("queueSort")
         if not self._points["bind"]:
             raise ProfileError(f'profile "{self.name}": no plugin is enabled at bind')
+        self._no_resizes = frozenset(
+            name for name, plugin in self.plugins.items() if not takes_part_in_resizes(plugin)
+        )
         self._what_if = tuple(b for b in self._points["preFilter"] if isinstance(b.plugin, WhatIfPlugin))
         self._leading = tuple(takewhile(_looks_at_rows, self._points["filter"]))
         self.queue_sort: Any = self._points["queueSort"][0].plugin
@@ -153,6 +156,18 @@ class Profile:
         return SUCCESS
 
     # Filtering
+
+    def begin_cycle(self, pod: PodInfo) -> CycleState:
+        """The state of a new cycle. Of a bound pod (a resize) only plugins that take part in those see it."""
+        cycle = CycleState()
+        if pod.is_bound:
+            cycle.skip_filter.update(self._no_resizes)
+        return cycle
+
+    def resize_rejectors(self) -> frozenset[str]:
+        """Plugins that may reject a resize; none: this profile does not care for resizes."""
+        names = {bound.name for point in ("preFilter", "filter") for bound in self._points[point]}
+        return frozenset(names - self._no_resizes)
 
     def run_pre_filter(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterOutcome:
         """A plugin that fails makes the outcome's status an error."""
@@ -239,6 +254,8 @@ class Profile:
         rejected_by = ""
         nominated: str | None = None
         for bound in self._points["postFilter"]:
+            if pod.is_bound and bound.name in self._no_resizes:
+                continue
             try:
                 call = bound.plugin.post_filter
                 answer = guarded(bound.name, "PostFilter", call, cycle, pod, view, failures)
@@ -332,6 +349,11 @@ def _asking(plugin: str, asking: Asking[Any]) -> Asking[Any]:
         raise PluginFailedError(raised(plugin, "PostFilter", exc)) from exc
 
 
+def takes_part_in_resizes(plugin: object) -> bool:
+    """What the plugin declares; plugins that know nothing of resizes stay out of them."""
+    return getattr(plugin, "takes_part_in_resizes", False) is True
+
+
 def _looks_at_rows(bound: Bound) -> bool:
     return bound.is_row_bound and not isinstance(bound.plugin, WhatIfPlugin)
 
@@ -351,6 +373,5 @@ def _registrations(plugin: Any) -> tuple[EventRegistration, ...]:
     node = [r.event.action for r in registrations if r.event.resource is Resource.NODE]
     waits_for_nodes = any(action & Action.ADD for action in node)
     if waits_for_nodes and not any(action & Action.UPDATE_NODE_TAINT for action in node):
-        taint = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
-        return (*registrations, EventRegistration(taint))
+        return (*registrations, TAINT_MAY_HAVE_HIDDEN)
     return registrations

@@ -38,6 +38,9 @@ class Trials(Protocol):
         """The rows that pass the filters. `leading_only`: only the first filters, as far as each depends on
         the row alone. Raises PluginFailedError."""
 
+    def begin_cycle(self, pod: PodInfo) -> CycleState:
+        """A state to run PreFilter with."""
+
     def run_pre_filter(self, cycle: CycleState, pod: PodInfo, view: NodeView) -> PreFilterOutcome: ...
 
     def is_row_bound(self, cycle: CycleState) -> bool:

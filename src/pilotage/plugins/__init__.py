@@ -14,6 +14,7 @@ from pilotage.framework.registry import Registry
 from pilotage.framework.settings import PluginRef
 from pilotage.plugins.default_binder import DefaultBinder
 from pilotage.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from pilotage.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from pilotage.plugins.dynamic_resources import DynamicResources
 from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
@@ -59,6 +60,7 @@ _BUILT_IN = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    DeferredPodScheduling,
 )
 
 _WEIGHTS = {
@@ -79,7 +81,6 @@ NOT_BUILT_YET: tuple[str, ...] = (
     "GangScheduling",
     "TopologyPlacementGenerator",
     "PodGroupPodsCount",
-    "DeferredPodScheduling",
 )
 """Names that a configuration may mention: known to kube-scheduler, without effect here so far."""
 

@@ -1,13 +1,14 @@
 """DefaultPreemption: names the pods of lower priority that must go so that a pod fits.
 
-Runs when no node can take the pod. Laws: the answer is a node and whole victims, found on overlays; nothing
-is changed here, the engine carries it out. A pod that finds no node loses its nomination; one that may not
-preempt keeps it.
+Runs when no node can take the pod, or when its own node has no room for its resize. Laws: the answer is a
+node and whole victims, found on overlays; nothing is changed here, the engine carries it out. A pod that
+finds no node loses its nomination; one that may not preempt keeps it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pilotage.framework.asking import AskFailedError, Asking, VictimAsker, Victi
 from pilotage.framework.cycle import CycleState
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from pilotage.framework.failures import NodeFailures, histogram_message
+from pilotage.framework.gates import RESIZE_PREEMPTION
 from pilotage.framework.guard import PluginFailedError
 from pilotage.framework.plugin import Handle, Plugin, PostFilterResult, Preemption, VictimUnit
 from pilotage.framework.plugin import NodeFailures as Rejections
@@ -27,6 +29,7 @@ from pilotage.plugins.preemption.choice import best_candidate
 from pilotage.plugins.preemption.dry_run import Candidate, DryRun
 from pilotage.plugins.preemption.eligibility import why_not_eligible
 from pilotage.plugins.preemption.recheck import still_helps
+from pilotage.plugins.preemption.resize import preempt_for_resize
 from pilotage.plugins.preemption.search import find_candidates
 from pilotage.state.cluster import ClusterState
 from pilotage.state.importance import ImportanceIndex
@@ -46,6 +49,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 
 class DefaultPreemption(Plugin):
     args_type = DefaultPreemptionArgs
+    takes_part_in_resizes = True
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
         super().__init__(read_args(DefaultPreemptionArgs, args), handle)
@@ -63,6 +67,8 @@ class DefaultPreemption(Plugin):
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: Rejections
     ) -> PostFilterResult | Asking[PostFilterResult]:
+        if pod.is_bound:
+            return self._for_resize(cycle, pod, view, failures)
         reason = why_not_eligible(self._cluster, pod, view, failures)
         if reason:
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
@@ -76,7 +82,21 @@ class DefaultPreemption(Plugin):
             return PostFilterResult(unschedulable(f"preemption: {text}"), "")
         if self._victim_askers:
             return self._asking(run, candidates)
-        return self._preempt(pod, view, best_candidate(candidates, self.handle.now()))
+        return self._preempt(pod, view, self._best(candidates))
+
+    def _for_resize(
+        self, cycle: CycleState, pod: PodInfo, view: NodeView, failures: Rejections
+    ) -> PostFilterResult:
+        """The pod is on its node already, and is nominated to none."""
+        run = self._dry_run(cycle, pod, view)
+
+        def preempt(candidate: Candidate) -> PostFilterResult:
+            return replace(self._preempt(pod, view, candidate), nominated_node=None)
+
+        try:
+            return preempt_for_resize(run, failures, self._cluster.evicted.__contains__, preempt)
+        except PluginFailedError as exc:
+            return PostFilterResult(error(f"preemption: {exc.status.message}"))
 
     def _asking(self, run: DryRun, candidates: Sequence[Candidate]) -> Asking[PostFilterResult]:
         """Others outside narrow the victims; what is left is chosen from as things are by then."""
@@ -93,7 +113,7 @@ class DefaultPreemption(Plugin):
         rows = {name: view.row(name) for name in offered}
         left = [Candidate(row, *offered[name]) for name, row in rows.items() if row is not None]
         while left:
-            best = best_candidate(left, self.handle.now())
+            best = self._best(left)
             left.remove(best)
             helpful = still_helps(run, best)
             if helpful is not None:
@@ -117,6 +137,10 @@ class DefaultPreemption(Plugin):
         share = rows.size * self.args.min_candidate_nodes_percentage // 100
         wanted = min(max(share, self.args.min_candidate_nodes_absolute), rows.size)
         return np.roll(rows, -int(self.handle.random.integers(rows.size))), wanted
+
+    def _best(self, candidates: Sequence[Candidate]) -> Candidate:
+        spares = self.handle.gates.get(RESIZE_PREEMPTION, True)
+        return best_candidate(candidates, self.handle.now(), spares_resizes=spares)
 
     def _preempt(self, pod: PodInfo, view: NodeView, chosen: Candidate) -> PostFilterResult:
         node = view.name(chosen.row)

@@ -64,6 +64,7 @@ class _Wish(NamedTuple):
 
 class NodeResourcesFit(Plugin):
     depends_on = DependsOn.ROW
+    takes_part_in_resizes = True
     args_type = NodeResourcesFitArgs
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:

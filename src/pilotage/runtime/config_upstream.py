@@ -28,6 +28,7 @@ _POINTS: Mapping[str, str] = {
     "ImageLocality": "score",
     "DefaultBinder": "bind",
     "NodeDeclaredFeatures": "preFilter filter",
+    "DeferredPodScheduling": "preFilter filter permit",
 }
 
 UPSTREAM_POINTS: Final[Mapping[str, frozenset[str]]] = {

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pilotage.framework.gates import DEFAULT_GATES, GATES, Gate, Stage
+from pilotage.framework.gates import ALIASES, DEFAULT_GATES, GATES, RESIZE_PREEMPTION, Gate, Stage
 from pilotage.runtime.config_errors import ConfigError, Problem
 
 FIELD = "--feature-gates"
@@ -23,6 +23,7 @@ _WORDS = {
 # Gates that this scheduler acts upon; the others are accepted and change nothing.
 ACTED_UPON = frozenset(
     {
+        RESIZE_PREEMPTION,
         "SchedulerAsyncAPICalls",
         "SchedulerAsyncPreemption",
         "SchedulerPopFromBackoffQ",
@@ -54,6 +55,7 @@ def parse_feature_gates(texts: Iterable[str]) -> GateChoice:
 
 def _take(pair: str, given: dict[str, bool]) -> Iterator[Problem]:
     name, equals, word = (part.strip() for part in pair.partition("="))
+    name = ALIASES.get(name, name)
     gate = GATES.get(name)
     value = _WORDS.get(word)
     if not equals:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pilotage.framework.events import Action, ClusterEvent, EventRegistration, Resource
-from pilotage.framework.profile import Profile
+from pilotage.framework.profile import Profile, takes_part_in_resizes
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
 from pilotage.framework.status import Status
 from pilotage.scheduling.askers import Asker
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.cycle import NO_NODES_REJECTOR, Cycles
+from pilotage.scheduling.deferred import DeferredResizes
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.extenders_binding import Send
 from pilotage.scheduling.extenders_outside import outside_of
@@ -91,6 +92,7 @@ class Engine:
         outside.meet(self.profiles)
         self._bindings = Bindings(self._state, self._failures, outside.binders)
         self._preemptions = Preemptions(self._state, self._bindings, self._failures.writer)
+        self._resizes = DeferredResizes(self._state, self._preemptions)
         self._bindings.on_victim = self._preemptions.binding_ended
         asked = {name: (*(askers or {}).get(name, ()), *outside.askers) for name in self.profiles}
         for name, known in asked.items():
@@ -99,7 +101,7 @@ class Engine:
             self._state, self._bindings, self._failures, self._preemptions, asked, outside.raters
         )
         self._informers = Informers(
-            self._state, self._cycles, self._bindings, self._failures, self._preemptions
+            self._state, self._cycles, self._bindings, self._failures, self._preemptions, self._resizes
         )
 
     def _gate(self, pod: PodInfo) -> Status:
@@ -120,7 +122,7 @@ class Engine:
             record = self._state.queue.pop(self._state.now)
             if record is None:
                 break
-            self._cycles.run(record)
+            (self._resizes if record.pod.is_bound else self._cycles).run(record)
             self._carry_out_wishes()
         return self._end()
 
@@ -243,6 +245,7 @@ class Engine:
         self._cycles.check_invariants()
         self._gate_reports.check_invariants()
         self._preemptions.check_invariants()
+        self._resizes.check_invariants()
         self.cluster.check_invariants()
         self._check_every_pod_is_somewhere()
 
@@ -253,11 +256,13 @@ class Engine:
         for uid, pod in known.items():
             is_elsewhere = pod.is_bound or uid in outside or pod.is_terminating
             is_on_its_way = uid in self._bindings or self.cluster.is_assumed(uid)
-            if self.position(uid) is Position.ABSENT:
+            if uid in self._resizes.uids():
+                assert self.position(uid) is not Position.ABSENT, f"the resize of {pod} is lost"
+            elif self.position(uid) is Position.ABSENT:
                 assert is_elsewhere or is_on_its_way, f"{pod} is lost"
         for uid in self._state.queue.uids():
             assert uid in known, f"{uid} is queued but gone"
-            assert not known[uid].is_bound, known[uid]
+            assert not known[uid].is_bound or uid in self._resizes.uids(), known[uid]
             assert uid not in outside, known[uid]
         kept = {*self._bindings.uids(), *self._cycles.uids(), *self._failures.writer.pods}
         assert kept <= known.keys(), kept - known.keys()
@@ -267,8 +272,11 @@ class Engine:
 
 def _queue_profile(profile: Profile, preemption_gate: Callable[[PodInfo], Status]) -> QueueProfile:
     gates = [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+    ours = (PREEMPTION_GATE, preemption_gate)
+    of_resizes = [(p.name, p.pre_enqueue) for p in profile.pre_enqueue if takes_part_in_resizes(p)]
     return QueueProfile(
         profile.queue_sort.sort_key,
-        [*gates, (PREEMPTION_GATE, preemption_gate)],
+        [*gates, ours],
+        [*of_resizes, ours],
         {PREEMPTION_GATE: GATE_EVENTS, **profile.registrations(), NO_NODES_REJECTOR: _NODE_COMES},
     )

@@ -4,7 +4,7 @@ Laws
 - The story has every change at once; condition and event follow after `FIRST_SECONDS`, so that a gate that
   opens again at once costs no write, and then at most once per `AGAIN_SECONDS` and pod, with the newest text.
 - Gates that users know already are not reported: scheduling gates (the API server says so itself) and a
-  preemption that is under way (its pod has its message).
+  preemption that is under way (its pod has its message). Nothing is written on bound pods (resizes).
 - Kept is only what a deadline will take away again.
 """
 
@@ -69,7 +69,8 @@ class GateReports:
         record = self._state.queue.get(uid)
         if record is None or record.position is not Position.GATED:
             return None
-        return None if record.gating_plugin in _KNOWN_TO_USERS else record
+        is_reported = record.gating_plugin not in _KNOWN_TO_USERS and not record.pod.is_bound
+        return record if is_reported else None
 
     def _report(self, record: Record) -> str:
         status, pod = record.gate_status, record.pod

@@ -3,7 +3,7 @@
 Laws
 - The cluster state decides what a fact changes; repeated and outdated ones change nothing here either.
 - A pod is in the queue only while the informer shows it unbound, readable, of a known profile and not
-  assumed by us.
+  assumed by us; or bound with a deferred resize (`deferred.py`).
 - A pod that leaves takes everything with it: queue, ask, binding, nomination, wishes, story.
 """
 
@@ -16,6 +16,7 @@ from pilotage.framework.events import Resource
 from pilotage.scheduling import cluster_events
 from pilotage.scheduling.binding import Bindings
 from pilotage.scheduling.cycle import Cycles
+from pilotage.scheduling.deferred import DeferredResizes
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.failure import FailureHandler
 from pilotage.scheduling.messages import Deleted, Undecodable, Upserted
@@ -36,12 +37,14 @@ class Informers:
         bindings: Bindings,
         failures: FailureHandler,
         preemptions: Preemptions,
+        resizes: DeferredResizes,
     ) -> None:
         self._state = state
         self._cycles = cycles
         self._bindings = bindings
         self._failures = failures
         self._preemptions = preemptions
+        self._resizes = resizes
         # UIDs of unbound pods whose schedulerName is none of our profiles.
         self.foreign: set[str] = set()
 
@@ -114,6 +117,7 @@ class Informers:
                 self._pod_gone(change, nominated)
             elif change.new.is_bound:
                 self._pod_bound(change, change.new)
+                self._resizes.look(change.new)
             else:
                 self._pod_waits(change, change.new)
 
@@ -133,6 +137,7 @@ class Informers:
         self._cycles.abandon(uid)
         self._bindings.abort(uid, "the pod is gone")
         self._preemptions.gone(uid)
+        self._resizes.gone(uid)
         state.queue.delete(uid)
         self.foreign.discard(uid)
         self._failures.writer.forget(uid)

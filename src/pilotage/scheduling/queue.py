@@ -31,6 +31,7 @@ from pilotage.scheduling.queue_gates import Gates
 from pilotage.scheduling.queue_heap import RecordHeap
 from pilotage.scheduling.queue_hints import AskHint, HintIndex, Occurrence
 from pilotage.scheduling.queue_inflight import InFlight
+from pilotage.scheduling.queue_nodes import nodes_of
 from pilotage.scheduling.queue_order import SortKey, sort_key
 from pilotage.scheduling.queue_pool import UnschedulablePool
 from pilotage.scheduling.queue_record import (
@@ -89,7 +90,7 @@ class SchedulingQueue:
     # -- pods ------------------------------------------------------------------------------------
 
     def add(self, pod: PodInfo, now: float) -> None:
-        """A new unbound pod of a known profile; a known one is updated."""
+        """A new pod of a known profile, unbound or to be resized; a known one is updated."""
         if pod.uid in self._records:
             self.update(pod, now)
             return
@@ -228,7 +229,7 @@ class SchedulingQueue:
         matching = self._hints.matching(occurrence)
         if not matching:
             return
-        for record in self._pool.waiting_on(matching):
+        for record in self._pool.waiting_on(matching, nodes_of(old, new)):
             if only is not None and not only(record.pod):
                 continue
             rank = self._hints.rank(record, occurrence)

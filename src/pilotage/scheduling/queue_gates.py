@@ -31,7 +31,8 @@ class Gates:
     def refuse(self, record: Record) -> bool:
         """Runs PreEnqueue; the record remembers who refused and why."""
         last = record.gating_plugin
-        plugins = self._profiles[record.profile].pre_enqueue
+        profile = self._profiles[record.profile]
+        plugins = profile.resize_pre_enqueue if record.pod.is_bound else profile.pre_enqueue
         for name, pre_enqueue in sorted(plugins, key=lambda plugin: plugin[0] != last) if last else plugins:
             try:
                 status = guarded_status(name, "PreEnqueue", pre_enqueue, record.pod)

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from pilotage.framework.events import (
+    TAINT_MAY_HAVE_HIDDEN,
     WILDCARD,
     Action,
     ClusterEvent,
@@ -21,7 +22,9 @@ from pilotage.framework.events import (
     HintFn,
     Resource,
 )
+from pilotage.scheduling.queue_nodes import nodes_of
 from pilotage.scheduling.queue_record import Rank, Record
+from pilotage.state.podinfo import PodInfo
 
 RejectorKey: TypeAlias = tuple[str, str]  # profile, plugin
 HintFns: TypeAlias = tuple[HintFn | None, ...]
@@ -49,8 +52,13 @@ class Occurrence:
     def is_wildcard(self) -> bool:
         return self.event.resource is Resource.WILDCARD
 
-    def concerns(self, uid: str) -> bool:
-        return not self.own or self.own == uid
+    def concerns(self, pod: PodInfo) -> bool:
+        """Whether the pod is told of it at all; a bound one hears only of itself and of its own node."""
+        if self.own or not pod.is_bound:
+            return not self.own or self.own == pod.uid
+        if isinstance(self.new, PodInfo) and self.new.uid == pod.uid:
+            return False  # it hears of itself by `own`
+        return pod.node_name in nodes_of(self.old, self.new)
 
 
 class HintResult(Enum):
@@ -126,7 +134,7 @@ class HintIndex:
 
     def rank(self, record: Record, occurrence: Occurrence) -> Rank:
         """What the event is worth to the pod, by the hints of the plugins that it waits on."""
-        if not occurrence.concerns(record.pod.uid):
+        if not occurrence.concerns(record.pod):
             return Rank.SKIP
         if occurrence.is_wildcard or not record.waits_on:
             return Rank.AFTER_BACKOFF
@@ -158,6 +166,5 @@ def _completed(registrations: Sequence[EventRegistration]) -> Sequence[EventRegi
         if registration.event.resource is Resource.NODE:
             node_actions |= registration.event.action
     if node_actions & Action.ADD and not node_actions & Action.UPDATE_NODE_TAINT:
-        taint = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
-        return (*registrations, EventRegistration(taint))
+        return (*registrations, TAINT_MAY_HAVE_HIDDEN)
     return registrations

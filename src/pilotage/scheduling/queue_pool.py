@@ -1,16 +1,20 @@
 """The unschedulable pool: rejected pods waiting for an event, and gated ones.
 
 Laws: a record is indexed under every plugin that it waits on, a gated one under its gating plugin
-alone, so that an event touches only pods whose plugins registered it.
+alone, so that an event touches only pods whose plugins registered it; bound pods (resizes) are indexed by
+their node too, so that an event touches only those of its node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from pilotage.scheduling.queue_hints import RejectorKey
 from pilotage.scheduling.queue_record import Record
 from pilotage.scheduling.transitions import Position
+
+_Key: TypeAlias = tuple[RejectorKey, str]  # who is waited for, and the node of a bound pod or ""
 
 
 class UnschedulablePool:
@@ -18,9 +22,9 @@ class UnschedulablePool:
         # A UID is in exactly one of the two, by its record's position.
         self.unschedulable: dict[str, Record] = {}
         self.gated: dict[str, Record] = {}
-        # (profile, plugin) -> records that wait on it, in order of entry.
-        self._waiting: dict[RejectorKey, dict[str, Record]] = {}
-        self._keys: dict[str, tuple[RejectorKey, ...]] = {}
+        # Key -> records that wait on it, in order of entry.
+        self._waiting: dict[_Key, dict[str, Record]] = {}
+        self._keys: dict[str, tuple[_Key, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -38,7 +42,7 @@ class UnschedulablePool:
         self.remove(uid)
         home = self.gated if record.position is Position.GATED else self.unschedulable
         home[uid] = record
-        keys = tuple((record.profile, plugin) for plugin in sorted(record.waits_on))
+        keys = _keys(record)
         self._keys[uid] = keys
         for key in keys:
             self._waiting.setdefault(key, {})[uid] = record
@@ -52,15 +56,19 @@ class UnschedulablePool:
         self.unschedulable.pop(uid, None)
         self.gated.pop(uid, None)
 
-    def waiting_on(self, keys: Iterable[RejectorKey]) -> list[Record]:
-        """Records that wait on any of the plugins, each once."""
+    def waiting_on(self, rejectors: Iterable[RejectorKey], nodes: Collection[str] = ()) -> list[Record]:
+        """Records that wait on any of the plugins, each once; of bound pods those on `nodes`."""
         found: dict[str, Record] = {}
-        for key in keys:
-            found.update(self._waiting.get(key, {}))
+        for rejector in rejectors:
+            for node in ("", *nodes):
+                found.update(self._waiting.get((rejector, node), {}))
         return list(found.values())
 
     def rejections(self) -> Mapping[RejectorKey, int]:
-        return {key: len(waiting) for key, waiting in self._waiting.items()}
+        counts: dict[RejectorKey, int] = {}
+        for (rejector, _), waiting in self._waiting.items():
+            counts[rejector] = counts.get(rejector, 0) + len(waiting)
+        return counts
 
     def check_invariants(self) -> None:
         assert not self.gated.keys() & self.unschedulable.keys()
@@ -72,7 +80,10 @@ class UnschedulablePool:
             assert record.position is Position.UNSCHEDULABLE, (uid, record.position)
             assert not record.gating_plugin, uid
         for record in self:
-            keys = {(record.profile, plugin) for plugin in record.waits_on}
-            assert set(self._keys[record.pod.uid]) == keys
-            assert all(record.pod.uid in self._waiting[key] for key in keys)
+            assert set(self._keys[record.pod.uid]) == set(_keys(record))
+            assert all(record.pod.uid in self._waiting[key] for key in _keys(record))
         assert all(uid in self for waiting in self._waiting.values() for uid in waiting)
+
+
+def _keys(record: Record) -> tuple[_Key, ...]:
+    return tuple(((record.profile, plugin), record.pod.node_name) for plugin in sorted(record.waits_on))

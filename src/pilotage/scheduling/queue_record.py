@@ -30,12 +30,14 @@ class Rank(IntEnum):
 class QueueProfile:
     """The part of a profile that the queue uses.
 
-    `pre_enqueue`: plugins in their order. `registrations`: events by plugin, of every plugin that can
-    reject a pod; an empty sequence means that any event wakes its pods.
+    `pre_enqueue`: plugins in their order; `resize_pre_enqueue`: those that bound pods (resizes) pass.
+    `registrations`: events by plugin, of every plugin that can reject a pod; an empty sequence means that any
+    event wakes its pods.
     """
 
     sort_key: Callable[[QueuedPod], Any]
     pre_enqueue: Sequence[tuple[str, Callable[[PodInfo], Status]]] = ()
+    resize_pre_enqueue: Sequence[tuple[str, Callable[[PodInfo], Status]]] = ()
     registrations: Mapping[str, Sequence[EventRegistration]] = field(default_factory=dict)
 
 

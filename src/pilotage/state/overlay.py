@@ -38,6 +38,13 @@ class NodeOverlay:
         self._count(row, info, -1)
         return info
 
+    def replace_pod(self, row: int, info: PodInfo) -> None:
+        """Another state of a pod, in its place. Raises KeyError when the pod is not on that row."""
+        pods = self._open(row)
+        self._count(row, pods[info.uid], -1)
+        pods[info.uid] = info
+        self._count(row, info, +1)
+
     def _open(self, row: int) -> dict[str, PodInfo]:
         if self._revision is None:
             self._revision = self._base.revision.copy()

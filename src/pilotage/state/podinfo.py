@@ -15,7 +15,14 @@ import msgspec
 
 from pilotage.api.pods import Container, NodeSelectorTerm, Pod, Toleration, Volume
 from pilotage.api.quantity import QuantityError
-from pilotage.api.requests import PodAmounts, is_resize_infeasible, measure, pod_requests
+from pilotage.api.requests import (
+    PodAmounts,
+    is_resize_deferred,
+    is_resize_infeasible,
+    measure,
+    pod_held,
+    pod_requests,
+)
 from pilotage.api.selectors import (
     NodeMatcher,
     NodeTermMatcher,
@@ -112,6 +119,37 @@ class PodInfo:
         bound.pod = msgspec.structs.replace(self.pod, spec=spec)
         vars(bound).pop("signature", None)
         return bound
+
+    @lazy
+    def held(self) -> dict[str, int]:
+        """The larger of allocated and actual: what the kubelet counts for it beside a pod that is resized."""
+        return self.usage if self.defect else pod_held(self.pod)
+
+    def as_held(self) -> PodInfo:
+        """The same pod, counted with what it has and not with what it wishes."""
+        if self.held == self.usage:
+            return self
+        kept = copy(self)
+        kept.usage = self.held
+        return kept
+
+    def asking_for(self, requests: dict[str, int]) -> PodInfo:
+        """The same pod with other requests: a bound one that is judged as if it had to be placed again."""
+        asking = copy(self)
+        asking.requests = requests
+        return asking
+
+    @property
+    def is_resize_deferred(self) -> bool:
+        """Bound, alive, and the kubelet has no room for what its spec asks."""
+        is_alive = self.is_bound and not self.is_terminal and not self.is_terminating
+        return is_alive and is_resize_deferred(self.pod)
+
+    @property
+    def is_resizing(self) -> bool:
+        """A resize is deferred or under way."""
+        progress = self.pod.condition("PodResizeInProgress")
+        return self.is_resize_deferred or (progress is not None and progress.status == "True")
 
     @property
     def is_terminal(self) -> bool:

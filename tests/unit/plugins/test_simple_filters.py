@@ -271,6 +271,7 @@ def test_the_default_profile_runs_in_kube_schedulers_order() -> None:
         "PodTopologySpread",
         "InterPodAffinity",
         "NodeDeclaredFeatures",
+        "DeferredPodScheduling",
     ]
     weights = {bound.name: bound.weight for bound in profile(cluster()).at("score")}
     assert weights == {

@@ -33,6 +33,17 @@ def test_values_of_all_flags_count_and_the_last_wins() -> None:
     assert choice.warnings == ()
 
 
+@pytest.mark.parametrize(
+    "name", ["InPlacePodVerticalScalingSchedulerPreemption", "SchedulerPreemptionForPodResize"]
+)
+def test_preemption_for_resizes_is_on_and_has_two_names(name: str) -> None:
+    assert DEFAULT_GATES["InPlacePodVerticalScalingSchedulerPreemption"] is True
+    choice = parse_feature_gates([f"{name}=false"])
+    assert choice.values["InPlacePodVerticalScalingSchedulerPreemption"] is False
+    assert set(choice.values) == set(DEFAULT_GATES)
+    assert not choice.warnings
+
+
 def test_groups_set_what_is_not_named() -> None:
     values = parse_feature_gates(["GangScheduling=false,AllAlpha=true,AllBeta=false"]).values
     assert not values["GangScheduling"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
@@ -31,8 +31,10 @@ class Counting:
             self.gates += 1
             return gate(plugin, pod)
 
-        def visited(pool: UnschedulablePool, keys: Iterable[RejectorKey]) -> list[Record]:
-            found = waiting_on(pool, keys)
+        def visited(
+            pool: UnschedulablePool, keys: Iterable[RejectorKey], nodes: Collection[str]
+        ) -> list[Record]:
+            found = waiting_on(pool, keys, nodes)
             self.visits += len(found)
             return found
 

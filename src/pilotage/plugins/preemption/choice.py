@@ -9,8 +9,10 @@ from pilotage.plugins.preemption.dry_run import Candidate
 _OFFSET = 2**31  # makes priorities positive, so that fewer victims sum up to less
 
 
-def best_candidate(candidates: Sequence[Candidate], now: float) -> Candidate:
+def best_candidate(candidates: Sequence[Candidate], now: float, *, spares_resizes: bool = False) -> Candidate:
     """A node without victims wins at once. `now` stands for start times that are not known.
+
+    `spares_resizes`: where nothing else decides, a victim that is being resized is avoided.
 
     Raises ValueError when there is none.
     """
@@ -18,7 +20,7 @@ def best_candidate(candidates: Sequence[Candidate], now: float) -> Candidate:
         if not candidate.victims:
             return candidate
     left: Sequence[Candidate] = candidates
-    for criterion in CRITERIA:
+    for criterion in (*CRITERIA, _resizes) if spares_resizes else CRITERIA:
         left = _lowest(left, [criterion(candidate, now) for candidate in left])
         if len(left) == 1:
             break
@@ -56,6 +58,10 @@ def _earliest_start(candidate: Candidate, now: float) -> float:
     highest = candidate.victims[0].priority
     starts = [victim.start_time for victim in candidate.victims if victim.priority == highest]
     return -min(now if start is None else start for start in starts)
+
+
+def _resizes(candidate: Candidate, _now: float) -> float:
+    return any(victim.is_resizing for victim in candidate.victims)
 
 
 CRITERIA: tuple[Callable[[Candidate, float], float], ...] = (

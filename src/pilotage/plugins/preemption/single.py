@@ -25,61 +25,67 @@ def victims_on(run: DryRun, row: int) -> Candidate | None:
     if not lower:
         run.record_no_victims(only)
         return None
-    node = _Node(run, row)
+    return victims_among(run, Trial(run, row), lower, run.failures)
+
+
+def victims_among(
+    run: DryRun, trial: Trial, lower: Sequence[PodInfo], failures: NodeFailures
+) -> Candidate | None:
+    """As `victims_on`, with those of `lower` who may go, in order of importance, and all still there."""
     for info in lower:
-        node.take(info)
-    if not node.fits(run.failures):
+        trial.take(info)
+    if not trial.fits(failures):
         return None
     is_violating = run.budgets.violating(lower)
-    victims = _not_reprieved(run, node, lower, is_violating.tolist())
+    victims = _not_reprieved(run, trial, lower, is_violating.tolist())
     is_victim = np.array([info.uid in victims for info in lower], np.bool_)
     kept = tuple(info for info in lower if info.uid in victims)
-    return Candidate(row, kept, int((is_victim & is_violating).sum()))
+    return Candidate(trial.row, kept, int((is_victim & is_violating).sum()))
 
 
 def _not_reprieved(
-    run: DryRun, node: _Node, lower: Sequence[PodInfo], is_violating: Sequence[bool]
+    run: DryRun, trial: Trial, lower: Sequence[PodInfo], is_violating: Sequence[bool]
 ) -> set[str]:
     """UIDs of the pods that cannot come back."""
     scratch, victims = run.scratch(), set()
     first = [info for info, flag in zip(lower, is_violating, strict=True) if flag]
     then = [info for info, flag in zip(lower, is_violating, strict=True) if not flag]
     for info in (*first, *then):
-        node.put_back(info)
-        if not node.fits(scratch):
-            node.take(info)
+        trial.put_back(info)
+        if not trial.fits(scratch):
+            trial.take(info)
             victims.add(info.uid)
     return victims
 
 
 def fits_without(run: DryRun, row: int, victims: Sequence[PodInfo]) -> bool:
     """Whether the pod fits once these are gone. Raises PluginFailedError."""
-    node = _Node(run, row)
+    trial = Trial(run, row)
     for info in victims:
-        node.take(info)
-    return node.fits(run.scratch())
+        trial.take(info)
+    return trial.fits(run.scratch())
 
 
-class _Node:
+class Trial:
     """One row of an overlay, with the cycle state that belongs to it."""
 
     def __init__(self, run: DryRun, row: int) -> None:
+        self.row = row
         self._run = run
-        self._row = row
         self._overlay = NodeOverlay(run.view)
         self._cycle: CycleState = run.cycle.clone()
         self._beside = entitled(run.nominations, run.view.name(row), run.pod)
 
     def take(self, info: PodInfo) -> None:
-        self._overlay.remove_pod(self._row, info.uid)
+        self._overlay.remove_pod(self.row, info.uid)
         run = self._run
-        succeed(run.trials.run_remove_pod(self._cycle, run.pod, info, self._row, self._overlay))
+        succeed(run.trials.run_remove_pod(self._cycle, run.pod, info, self.row, self._overlay))
 
     def put_back(self, info: PodInfo) -> None:
-        self._overlay.add_pod(self._row, info)
+        self._overlay.add_pod(self.row, info)
         run = self._run
-        succeed(run.trials.run_add_pod(self._cycle, run.pod, info, self._row, self._overlay))
+        succeed(run.trials.run_add_pod(self._cycle, run.pod, info, self.row, self._overlay))
 
     def fits(self, failures: NodeFailures) -> bool:
         run = self._run
-        return passes(run.trials, self._cycle, run.pod, self._overlay, self._row, self._beside, failures)
+        return passes(run.trials, self._cycle, run.pod, self._overlay, self.row, self._beside, failures)
