@@ -66,3 +66,11 @@ def test_a_failed_install_fails(tmp_path: Path) -> None:
     make = 'mkdir -p "$3/bin"; printf "#!/bin/sh\\nexit 3\\n" > "$3/bin/pip"; chmod +x "$3/bin/pip"'
     done = set_up(tmp_path, f'PATH=/usr/bin:/bin; case "$*" in "-m venv"*) {make};; esac')
     assert done.returncode == 3
+
+
+def test_the_lock_file_names_no_place() -> None:
+    """Versions and hashes alone: no index, no folder of some machine."""
+    lines = (SCRIPT.parents[1] / "requirements.lock").read_text().splitlines()
+    options = [line for line in lines if line.startswith("-")]
+    assert options == []
+    assert not [line for line in lines if "://" in line]
