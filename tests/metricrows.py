@@ -84,6 +84,10 @@ OWN = (
     Row("pilotage_call_requests_total", C, ("call_type",)),
     Row("pilotage_calls_waiting", G, ("lane",)),
     Row("pilotage_calls_oldest_seconds", G, ("lane",)),
+    Row("pilotage_resize_attempts_total", C, ("outcome", "profile")),
+    Row("pilotage_resize_preemption_victims", H, (), (1.0, 2.0, 7)),
+    Row("pilotage_resize_deferred_duration_seconds", H, ("resolution", "profile"), (0.1, 2.0, 16)),
+    Row("pilotage_deferred_resizes", G),
 )
 
 

@@ -72,8 +72,19 @@ def happen(h: Harness) -> None:
     h.create(h.pod("more", cpu=1000))
     h.create(h.node("n2", cpu=2))
     h.run_for(3)
+    resize_waits(h)
     h.create(h.pod("last", labels={"wait": "yes"}))
     h.run_for(1)  # it is in flight while Permit waits
+
+
+def resize_waits(h: Harness) -> None:
+    """A resize is deferred for a second, on a node that nothing else comes to."""
+    h.create(h.node("n9", unschedulable=True, kubelet=False), h.pod("resized", cpu=1, schedulerName=PROFILE))
+    h.bind("resized", "n9")
+    for status in ("True", "False"):
+        condition = {"type": "PodResizePending", "status": status, "reason": "Deferred"}
+        h.patch("pods", "resized", {"status": {"conditions": [condition]}}, subresource="status")
+        h.run_for(1)
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +163,8 @@ def test_what_happened_is_counted(families: Families, world: tuple[Harness, Metr
     waited = value(families, "permit_wait_duration_seconds", "_sum", result="Unschedulable")
     assert 0 < waited <= 3.0 * waits, "some were cut short by the preemption"
     assert value(families, "queueing_hint_execution_duration_seconds", "_count", **HINT) >= 1
-    assert value(families, "event_handling_duration_seconds", "_count", event="NodeAdd") == 2
-    assert value(families, "cache_size", type="nodes") == 2
+    assert value(families, "event_handling_duration_seconds", "_count", event="NodeAdd") == 3
+    assert value(families, "cache_size", type="nodes") == 3
 
 
 HINT = {"plugin": "NodeResourcesFit", "event": "NodeAdd", "hint": "QueueSkip"}

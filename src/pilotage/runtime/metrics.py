@@ -22,6 +22,7 @@ from pilotage.runtime.metrics_calls import CallFigures, call_gauges
 from pilotage.runtime.metrics_events import EventFigures
 from pilotage.runtime.metrics_plugins import PluginFigures
 from pilotage.runtime.metrics_process import ProcessFigures
+from pilotage.runtime.metrics_resizes import ResizeFigures, resize_gauges
 from pilotage.runtime.metrics_rest import RestFigures
 from pilotage.runtime.scheduler import Scheduler
 from pilotage.runtime.timing import TimedRegistry, time_hints, time_points
@@ -36,6 +37,7 @@ class Metrics:
         self.attempts = AttemptFigures()
         self.plugins = PluginFigures()
         self.calls = CallFigures()
+        self.resizes = ResizeFigures()
         self.events = EventFigures()
         self.rest = RestFigures()
         self.process = ProcessFigures(version, gates or {})
@@ -60,6 +62,7 @@ class Metrics:
             self.calls.ended(effect.finished)
             return
         self.attempts.effect(effect, now)
+        self.resizes.effect(effect)
         if isinstance(effect, BindingEnded):
             self.plugins.binding(effect)
 
@@ -76,6 +79,7 @@ class Metrics:
             self.attempts,
             self.plugins,
             self.calls,
+            self.resizes,
             self.events,
             self.rest,
             self.process,
@@ -84,7 +88,9 @@ class Metrics:
             yield from figures.families()
         yield from self.process.gauges()
         if self._scheduler is not None:
-            yield from queue_gauges(self._scheduler.engine.statistics())
+            statistics = self._scheduler.engine.statistics()
+            yield from queue_gauges(statistics)
+            yield from resize_gauges(statistics)
             yield from call_gauges(self._call_statistics(self._scheduler))
 
     def _call_statistics(self, scheduler: Scheduler) -> Statistics:

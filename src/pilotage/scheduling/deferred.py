@@ -10,26 +10,25 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pilotage.framework.gates import RESIZE_PREEMPTION
 from pilotage.scheduling.deferred_cycle import ResizeOutcome, ResizeVerdict, decide_resize
 from pilotage.scheduling.enginestate import EngineState
 from pilotage.scheduling.preemption import Preemptions
 from pilotage.scheduling.queue_record import Record
+from pilotage.scheduling.resize_reports import ResizeReports, resolution
 from pilotage.state.podinfo import PodInfo
 
 DISABLED_CONDITION = "PodResizePreemptionDisabled"
 BEING_EVICTED = "the pod is being evicted itself"
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A deferred resize as it was first seen, and what users were told of it last."""
+class _Waiting(NamedTuple):
+    """A deferred resize as it was first seen: when, and what the pod had."""
 
     since: float
     held: dict[str, int]
-    said: str = ""
 
 
 class DeferredResizes:
@@ -40,6 +39,7 @@ class DeferredResizes:
         self._profiles = frozenset(
             name for name, profile in state.profiles.items() if profile.resize_rejectors()
         )
+        self._reports = ResizeReports(state)
         # UID -> exactly the bound pods that are in the queue.
         self._waiting: dict[str, _Waiting] = {}
 
@@ -60,18 +60,21 @@ class DeferredResizes:
                 self._waiting[pod.uid] = _Waiting(self._state.now, pod.held)
                 self._state.tell(pod.uid, f"resize deferred on {pod.node_name}")
             self._state.queue.update(pod, self._state.now)
-        elif pod.uid in self._waiting:
-            self._leave(pod.uid)
-
-    def _leave(self, uid: str) -> None:
-        del self._waiting[uid]
-        self._preemptions.forget(uid)
-        self._state.queue.delete(uid)
-        self._state.tell(uid, "resize no longer deferred")
+        else:
+            self._leave(pod.uid, pod)
 
     def gone(self, uid: str) -> None:
-        """The pod is gone; whoever tells so takes it out of the queue."""
-        self._waiting.pop(uid, None)
+        self._leave(uid, None)
+
+    def _leave(self, uid: str, pod: PodInfo | None) -> None:
+        """Where the pod was waiting: it does not any more. `pod`: as it is now, None when it is gone."""
+        waiting = self._waiting.pop(uid, None)
+        if waiting is None:
+            return
+        self._preemptions.forget(uid)
+        record = self._state.queue.delete(uid)
+        if record is not None:
+            self._reports.ended(record, resolution(waiting.held, pod), waiting.since)
 
     # -- the cycle -------------------------------------------------------------------------------
 
@@ -83,7 +86,7 @@ class DeferredResizes:
         if preemption is not None and preemption.units:
             self._preemptions.begin(pod, preemption)
         state.queue.requeue(record, state.now, unschedulable=verdict.rejectors)
-        self._report(record, verdict)
+        self._reports.attempted(record, verdict)
         if preemption is not None:
             self._preemptions.carry_out(pod, preemption)
 
@@ -93,11 +96,6 @@ class DeferredResizes:
         if pod.uid in state.cluster.evicted or pod.uid in self._preemptions:
             return ResizeVerdict(ResizeOutcome.REJECTED, BEING_EVICTED, profile.resize_rejectors())
         return decide_resize(profile, state.cluster, pod)
-
-    def _report(self, record: Record, verdict: ResizeVerdict) -> None:
-        self._state.tell(record.pod.uid, f"resize attempt {record.attempts}: {verdict.message}")
-        if verdict.outcome is ResizeOutcome.ERROR:
-            self._state.outbox.log("error", f"resize of {record.pod.key}: {verdict.message}")
 
     # -- looking in ------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pilotage.framework.cycle import CycleState
@@ -51,6 +51,7 @@ class ResizeVerdict:
     message: str
     rejectors: frozenset[str] = frozenset()
     preemption: Preemption | None = None
+    has_tried_preemption: bool = False  # PostFilter ran
 
 
 def resize_view(nodes: NodeView, row: int, pod: PodInfo) -> NodeOverlay:
@@ -115,7 +116,8 @@ class _Cycle:
         if not self._profile.post_filter:
             return self._rejected(status)
         result = self._profile.run_post_filter(self._cycle, self._pod, view, failures)
-        return self._after_post_filter(status, result.status, result.preemption)
+        verdict = self._after_post_filter(status, result.status, result.preemption)
+        return replace(verdict, has_tried_preemption=True)
 
     def _after_post_filter(
         self, rejection: Status, status: Status, preemption: Preemption | None
@@ -125,6 +127,9 @@ class _Cycle:
             return _failed(status) if is_error else self._rejected(rejection, status)
         outcome = ResizeOutcome.PREEMPTS if preemption.units else ResizeOutcome.WAITS
         message = self._text(rejection, status)
+        if preemption.units:
+            names = ", ".join(victim.key for unit in preemption.units for victim in unit.pods)
+            message = f"{message}; preempts {names}"
         return ResizeVerdict(outcome, message, self._profile.resize_rejectors(), preemption)
 
     def _rejected(self, rejection: Status, status: Status = SUCCESS) -> ResizeVerdict:

@@ -236,6 +236,7 @@ class Engine:
             waiting_permits=self._bindings.waiting_permits,
             asks=len(self._cycles),
             foreign_pods=len(self._informers.foreign),
+            deferred_resizes=len(self._resizes.uids()),
         )
 
     def check_invariants(self) -> None:

@@ -136,8 +136,8 @@ class Informers:
         had_writes = uid in self._failures.writer.pods or uid in self._bindings or uid in self._preemptions
         self._cycles.abandon(uid)
         self._bindings.abort(uid, "the pod is gone")
-        self._preemptions.gone(uid)
         self._resizes.gone(uid)
+        self._preemptions.gone(uid)
         state.queue.delete(uid)
         self.foreign.discard(uid)
         self._failures.writer.forget(uid)

@@ -193,6 +193,30 @@ class PreemptionTried(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class ResizeTried(Effect):
+    """A cycle of a deferred resize ended; for metrics only. `outcome`: fits, preempts, waits, rejected or
+    error."""
+
+    uid: str
+    key: str
+    profile: str
+    outcome: str
+    victims: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeEnded(Effect):
+    """A resize is not deferred any more; for metrics only. `resolution`: resized, reverted, infeasible,
+    disabled, ended; `seconds` that it stood in the queue."""
+
+    uid: str
+    key: str
+    profile: str
+    resolution: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class PreemptionEnded(Effect):
     """The API calls of a preemption ended, all of them well or not; for metrics only."""
 

@@ -21,6 +21,8 @@ from pilotage.scheduling.messages import (
     PreemptionEnded,
     PreemptionTried,
     Queued,
+    ResizeEnded,
+    ResizeTried,
     RunStep,
     Submit,
 )
@@ -82,6 +84,12 @@ class Outbox:
 
     def preemption_ended(self, uid: str, seconds: float, is_ok: bool) -> None:
         self._effects.append(PreemptionEnded(self.stimulus, uid, seconds, is_ok))
+
+    def resize_tried(self, uid: str, key: str, profile: str, outcome: str, victims: int) -> None:
+        self._effects.append(ResizeTried(self.stimulus, uid, key, profile, outcome, victims))
+
+    def resize_ended(self, uid: str, key: str, profile: str, resolution: str, seconds: float) -> None:
+        self._effects.append(ResizeEnded(self.stimulus, uid, key, profile, resolution, seconds))
 
     def log(self, level: str, text: str) -> None:
         self._effects.append(Log(self.stimulus, level, text))

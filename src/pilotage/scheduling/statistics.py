@@ -24,3 +24,4 @@ class EngineStatistics:
     waiting_permits: int
     asks: int
     foreign_pods: int
+    deferred_resizes: int  # bound pods among those in the queue
