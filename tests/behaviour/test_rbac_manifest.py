@@ -81,7 +81,7 @@ def test_the_cluster_role_is_what_the_scheduler_asks_for() -> None:
 def test_the_role_is_what_leader_election_asks_for() -> None:
     (created, held) = rules("Role")
     assert created["verbs"] == ["create"]
-    assert held["resourceNames"] == [LeaderElection().resource_name]
+    assert held["resourceNames"] == [LeaderElection().resource_name, "pilotage"]
     faults = Faults()
 
     async def elect() -> None:
