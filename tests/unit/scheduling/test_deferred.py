@@ -19,7 +19,10 @@ from tests.resizekit import (
 )
 
 from pilotage.framework.calls import PatchPodStatus
+from pilotage.framework.events import HintFn
 from pilotage.scheduling.messages import Submit
+from pilotage.scheduling.queue_hints import HintResult, Occurrence, ask_hint
+from pilotage.scheduling.queue_record import Record
 
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
@@ -332,3 +335,29 @@ def test_a_changed_request_is_looked_at_again(world: World) -> None:
     runs(world, "r", "6", DEFERRED, allocated="4", priority=1000)
     world.wait(2)
     assert evictions(world.schedule()) == ["v1"]
+
+
+def test_an_event_asks_only_about_pods_of_its_node() -> None:
+    """Forty deferred resizes on ten nodes: who is asked is a matter of the node, not of the cluster."""
+    world = World()
+    for number in range(10):
+        world.node(f"n{number}", "10")
+        runs(world, f"full{number}", "6", priority=1000, node=f"n{number}")
+        for turn in range(4):
+            runs(world, f"r{number}-{turn}", "6", DEFERRED, allocated="1", node=f"n{number}")
+    world.schedule()
+    asked: list[str] = []
+
+    def ask(plugin: str, hint: HintFn | None, record: Record, occurrence: Occurrence) -> HintResult:
+        asked.append(record.pod.name)
+        return ask_hint(plugin, hint, record, occurrence)
+
+    world.engine.ask_hints_through(ask)
+    world.node("n3", "9")
+    assert set(asked) == {f"r3-{turn}" for turn in range(4)}
+    asked.clear()
+    world.delete("full5")
+    assert set(asked) == {f"r5-{turn}" for turn in range(4)}
+    asked.clear()
+    world.node("another", "10")
+    assert not asked
