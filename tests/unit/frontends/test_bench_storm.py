@@ -220,7 +220,8 @@ def report_of(storm: Storm, binds: Mapping[str, int] | None = None, late: float 
 
 def test_figures() -> None:
     found = report_of(TINY, {"good-0": 1, "good-1": 1}).figures
-    assert found.bind_max == found.bind_p99 == 0.5
+    assert found.bind_max == 0.5
+    assert (found.bind_p50, found.bind_p99) == pytest.approx((0.252, 0.49504)), "between 4 and 500 ms"
     assert found.last_condition == 39.6
     assert (found.patches_mean, found.patches_most) == (1.5, 2)
     assert (found.binds_sent, found.binds_lost, found.binds_sent_twice) == (2, 0, 0)
@@ -252,14 +253,14 @@ def test_the_report_reads_well() -> None:
     text = text_of(replace(report_of(TINY, {"good-0": 2}), baseline=baseline_of(DEFAULT)))
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "Creation to binding p50 p90 p99 max" in lines
-    assert "Pilotage 500 ms 500 ms 500 ms 500 ms" in lines
+    assert "Pilotage 252 ms 450 ms 495 ms 500 ms" in lines
     assert "kube-scheduler v1.36 22.1 s - 27.4 s -" in lines
     assert (
         "Bad pods 2 of 2 say Unschedulable, the last 39.6 s after the first pod;"
         " 1.50 status patches a pod, at most 2" in lines
     )
     assert "Refused 1 PATCH pods/status 409" in lines
-    assert "kept creation to binding p99: 500 ms (aim: less than 1.00 s)" in lines
+    assert "kept creation to binding p99: 495 ms (aim: less than 1.00 s)" in lines
     assert "missed binds sent twice: 1 (aim: none)" in lines
 
 

@@ -1,6 +1,7 @@
-"""Takes a run's objects away again: its pods, its nodes, its namespace.
+"""Takes a run's objects away again: its pods, its namespace, its nodes.
 
-Law: it goes on where something is refused, and says at the end what is left and how to remove it.
+Laws: it goes on where something is refused, and says at the end what is left and how to remove it; nodes go
+last, when the last of the requests that an interruption left under way has long landed.
 """
 
 from __future__ import annotations
@@ -11,24 +12,21 @@ from pilotage.client.api import ApiClient, ApiError, TransportError
 from pilotage.frontends.bench.driving import kind
 from pilotage.frontends.bench.objects import Place
 
-_GONE_SECONDS, _POLL_SECONDS = 60.0, 0.2
+_GONE_SECONDS, _POLL_SECONDS = 120.0, 0.2
 _NOT_FOUND = 404
 
 
-class LeftoversError(RuntimeError):
-    """Something of the run is still there; the text is one line with the commands that remove it."""
+async def remove(client: ApiClient, place: Place) -> str:
+    """What is left, as one line with the commands that remove it; "" when nothing is.
 
-
-async def remove(client: ApiClient, place: Place) -> None:
-    """Raises LeftoversError. The namespace's own end may take the cluster a moment: it is awaited."""
-    problems = [
-        problem for problem in [await _nodes(client, place), await _namespace(client, place)] if problem
-    ]
-    if problems:
-        raise LeftoversError(
-            f"not all is removed ({'; '.join(problems)}): "
-            f"kubectl delete namespace {place.namespace}; kubectl delete nodes -l {place.selector}"
-        )
+    The namespace's own end may take the cluster a while: it is awaited.
+    """
+    problems = [await _pods(client, place), await _namespace(client, place), await _nodes(client, place)]
+    told = [problem for problem in problems if problem]
+    if not told:
+        return ""
+    commands = f"kubectl delete namespace {place.namespace}; kubectl delete nodes -l {place.selector}"
+    return f"not all is removed ({'; '.join(told)}): {commands}"
 
 
 async def _nodes(client: ApiClient, place: Place) -> str:
@@ -40,12 +38,19 @@ async def _nodes(client: ApiClient, place: Place) -> str:
     return ""
 
 
-async def _namespace(client: ApiClient, place: Place) -> str:
-    """Pods go first and at once: no kubelet may be there to confirm their end."""
+async def _pods(client: ApiClient, place: Place) -> str:
+    """At once: no kubelet may be there to confirm their end. What stays goes with the namespace."""
     try:
         await client.delete_collection(
             kind("pods"), place.namespace, label_selector=place.selector, grace_seconds=0
         )
+    except (ApiError, TransportError) as problem:
+        return f"pods: {problem}"
+    return ""
+
+
+async def _namespace(client: ApiClient, place: Place) -> str:
+    try:
         await client.delete(kind("namespaces"), place.namespace)
         return await _until_gone(client, place)
     except ApiError as problem:

@@ -8,13 +8,16 @@ Ctrl-C, and nodes are made only when asked for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import tempfile
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from pilotage.api.quantity import milli_value
-from pilotage.client.api import ApiClient, Json
+from pilotage.client.api import ApiClient, ApiError, Json
 from pilotage.client.credentials import load
 from pilotage.client.http import HttpTransport
 from pilotage.frontends.bench import objects
@@ -26,7 +29,9 @@ from pilotage.frontends.bench.scenario import Storm
 from pilotage.frontends.bench.schedulerprocess import scheduler_process
 from pilotage.localcluster.process import ServerProcess
 
+Warn: TypeAlias = Callable[[str], None]
 _HISTORY = 200_000
+_REQUEST_SECONDS = 120.0  # thousands of pods are deleted by one request
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +58,46 @@ def run_embedded(storm: Storm, timeout: float, show: Progress) -> Report:
         return run_on(Target(str(path), creates_nodes=True, is_ours=True), storm, timeout, show)
 
 
-def run_on(target: Target, storm: Storm, timeout: float, show: Progress) -> Report:
-    """Raises what the client raises, CredentialsError, SchedulerError, NoNodesError, LeftoversError."""
-    return asyncio.run(_run_on(target, storm, timeout, show))
+def run_on(
+    target: Target, storm: Storm, timeout: float, show: Progress, warn: Warn = lambda text: None
+) -> Report:
+    """`warn` is told what could not be removed.
+
+    Raises ApiError, TransportError, CredentialsError, SchedulerError, NoNodesError.
+    """
+    return asyncio.run(_run_on(target, storm, timeout, show, warn))
 
 
-async def _run_on(target: Target, storm: Storm, timeout: float, show: Progress) -> Report:
+async def _run_on(target: Target, storm: Storm, timeout: float, show: Progress, warn: Warn) -> Report:
     transport = HttpTransport(load(target.kubeconfig, target.context), user_agent="pilotage-bench")
-    client = ApiClient(transport, field_manager="pilotage-bench")
+    client = ApiClient(transport, field_manager="pilotage-bench", timeout=_REQUEST_SECONDS)
     try:
         place = await _place(client, target, storm)
-        try:
+        async with _borrowed(client, target, place, warn):
             return await _measured(client, target, storm, place, timeout, show)
-        finally:
-            if not target.is_ours:
-                await remove(client, place)
     finally:
         await transport.close()
+
+
+@contextlib.asynccontextmanager
+async def _borrowed(client: ApiClient, target: Target, place: Place, warn: Warn) -> AsyncIterator[None]:
+    """The run's namespace; all that was made is gone afterwards."""
+    is_refused = False
+    try:
+        try:
+            await create(client, [objects.namespace(place)])
+        except ApiError:
+            is_refused = True
+            raise
+        yield
+    finally:
+        if not target.is_ours and not is_refused and (left := await remove(client, place)):
+            warn(left)
 
 
 async def _measured(
     client: ApiClient, target: Target, storm: Storm, place: Place, timeout: float, show: Progress
 ) -> Report:
-    await create(client, [objects.namespace(place)])
     if target.creates_nodes:
         await create(client, objects.nodes(storm, place))
     async with scheduler_process(storm, target.kubeconfig, target.context) as scheduler:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pilotage.frontends.bench.podtimes import PodTimes
 from pilotage.frontends.bench.scenario import Aim, Baseline, Storm, aims_of, baseline_of
 from pilotage.frontends.bench.traffic import Traffic
-from pilotage.frontends.demo.summary import percentile
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`bind_*`: seconds from creation to binding, over the good pods that were bound.
+    """`bind_*`: seconds from creation to binding, over the good pods that were bound; percentiles are
+    interpolated.
 
     `last_condition`: seconds from the first pod's creation. `patches_*`: status patches sent per bad pod.
     """
@@ -65,12 +67,13 @@ def make_report(storm: Storm, times: PodTimes, traffic: Traffic, *, place: str) 
 
 def make_figures(storm: Storm, times: PodTimes, traffic: Traffic) -> Figures:
     binds, judged = times.bind_seconds(), len(times.judged)
+    p50, p90, p99 = (float(value) for value in np.percentile(binds or [0.0], (50, 90, 99)))
     bad_patches = [count for name, count in traffic.patches.items() if name not in times.nodes]
     return Figures(
         good_bound=len(binds),
-        bind_p50=percentile(binds, 0.5),
-        bind_p90=percentile(binds, 0.9),
-        bind_p99=percentile(binds, 0.99),
+        bind_p50=p50,
+        bind_p90=p90,
+        bind_p99=p99,
         bind_max=max(binds, default=0.0),
         conditions_missing=storm.bad - judged,
         last_condition=times.last_condition(),

@@ -19,7 +19,6 @@ from pilotage.client.credentials import CredentialsError
 from pilotage.client.transport import TransportError
 from pilotage.framework.gates import ASYNC_API_CALLS, GATES
 from pilotage.frontends.bench import driving
-from pilotage.frontends.bench.cleaning import LeftoversError
 from pilotage.frontends.bench.podtimes import PodTimes
 from pilotage.frontends.bench.realtime import NoNodesError, Target, run_embedded, run_on
 from pilotage.frontends.bench.report import Report
@@ -36,7 +35,7 @@ from pilotage.runtime.config_errors import ConfigError
 from pilotage.runtime.feature_gates import parse_feature_gates
 from pilotage.runtime.logging_setup import set_up_logging
 
-_FAULTS = (CredentialsError, LeftoversError, NoNodesError, SchedulerError, ServerStartError, TransportError)
+_FAULTS = (CredentialsError, NoNodesError, SchedulerError, ServerStartError, TransportError)
 _FIELDS = ("nodes", "bad", "good", "rate", "delay", "qps", "burst", "latency", "reject", "seed")
 _SLACK_SECONDS = 60.0
 
@@ -158,7 +157,7 @@ def _run(given: dict[str, Any]) -> Report:
             return run_virtual(scenario, timeout, show)
         if target is None:
             return run_embedded(scenario, timeout, show)
-        return run_on(target, scenario, timeout, show)
+        return run_on(target, scenario, timeout, show, lambda text: say(text, prefix="warning: "))
 
 
 def _scenario(given: dict[str, Any]) -> Storm:
