@@ -96,7 +96,8 @@ class SchedulingQueue:
             return
         self._arrivals += 1
         record = Record(pod, timestamp=now, sequence=self._arrivals)
-        self._enter(record, pod_added(Resource.UNSCHEDULABLE_POD).label, now, delay=False)
+        kind = Resource.ASSIGNED_POD if pod.is_bound else Resource.UNSCHEDULABLE_POD
+        self._enter(record, pod_added(kind).label, now, delay=False)
 
     def update(self, pod: PodInfo, now: float) -> None:
         """A newer object of a pod; in the pool its own change may free it."""

@@ -60,7 +60,7 @@ def _check_node(node: Node, used: Mapping[str, int]) -> None:
 
 def _usage(pod: Pod) -> Mapping[str, int]:
     try:
-        return requests.pod_usage(pod)
+        return requests.pod_held(pod)
     except QuantityError:
         return {}
 
