@@ -31,9 +31,10 @@ def missed(report: Report) -> list[str]:
 def test_good_pods_do_not_wait_behind_status_patches() -> None:
     report = run(SMALL)
     assert missed(report) == []
+    assert report.sent is not None
     assert report.figures.last_condition > SMALL.delay + SMALL.creation_seconds, "patches were still waiting"
-    assert report.figures.patches_most == 1
-    assert report.requests["POST pods/binding"] == SMALL.good
+    assert report.sent.patches_most == 1
+    assert report.sent.requests["POST pods/binding"] == SMALL.good
 
 
 def test_nor_where_every_request_takes_longer() -> None:
@@ -46,7 +47,8 @@ def test_nor_where_half_of_the_calls_are_refused() -> None:
     report = run(replace(SMALL, reject=0.5))
     assert missed(report) == []
     assert report.figures.bind_max >= 1, "some bind was refused, and Retry-After kept"
-    refused, sent = report.figures.too_many_requests, sum(report.requests.values())
+    assert report.sent is not None
+    refused, sent = report.sent.too_many_requests, sum(report.sent.requests.values())
     assert 0.4 < refused / sent < 0.6
 
 
@@ -57,7 +59,8 @@ def test_without_the_gate_they_wait_as_in_kube_scheduler() -> None:
     assert report.figures.bind_p50 > 3, (
         "a cycle waits for its patch, and the good pod for the cycles before it"
     )
-    assert report.figures.patches_most == 1
+    assert report.sent is not None
+    assert report.sent.patches_most == 1
 
 
 def test_a1() -> None:
@@ -77,7 +80,7 @@ def test_a1_without_the_gate() -> None:
 def test_two_runs_with_one_seed_are_one_run() -> None:
     storm = replace(SMALL, bad=60, reject=0.5, seed=3)
     assert run(storm) == run(storm)
-    assert run(replace(storm, seed=4)).requests != run(storm).requests
+    assert run(replace(storm, seed=4)).sent != run(storm).sent
 
 
 def test_a_storm_that_does_not_end_is_reported_as_it_stands() -> None:

@@ -56,19 +56,19 @@ def measured(home: Path, *options: str | Path) -> dict[str, Any]:
 def test_on_an_embedded_server(tmp_path: Path) -> None:
     report = measured(tmp_path, "--nodes", "2")
     assert report["place"] == "embedded server, real time"
-    assert report["figures"]["good_bound"] == report["requests"]["POST pods/binding"] == 5
-    assert report["requests"]["PATCH pods/status"] == 60
+    assert report["figures"]["good_bound"] == report["sent"]["requests"]["POST pods/binding"] == 5
+    assert report["sent"]["requests"]["PATCH pods/status"] == 60
     assert 0 < report["figures"]["bind_p50"] < 1
-    assert report["refused"] == {}
+    assert report["sent"]["refused"] == {}
 
 
 def test_refused_and_slow_over_http(tmp_path: Path) -> None:
     report = measured(tmp_path, "--reject", "0.3", "--latency", "0.05")
     figures = report["figures"]
     assert figures["bind_p50"] > 0.05
-    assert figures["too_many_requests"] > 20
-    assert report["refused"]["PATCH pods/status 429"] > 0
-    assert (figures["binds_lost"], figures["binds_sent_twice"]) == (0, 0)
+    assert report["sent"]["too_many_requests"] > 20
+    assert report["sent"]["refused"]["PATCH pods/status 429"] > 0
+    assert (figures["binds_lost"], report["sent"]["binds_sent_twice"]) == (0, 0)
 
 
 def test_on_a_cluster_with_its_own_nodes(home: Path, cluster: Path) -> None:
@@ -81,6 +81,18 @@ def test_on_a_cluster_with_its_own_nodes(home: Path, cluster: Path) -> None:
 def test_on_a_cluster_with_nodes_for_the_run(home: Path, cluster: Path) -> None:
     report = measured(home, "--kubeconfig", cluster, "--create-nodes", "--nodes", "3")
     assert report["figures"]["conditions_missing"] == 0
+    check_left_as_found(home, cluster)
+
+
+def test_the_scheduler_that_runs_there(home: Path, cluster: Path) -> None:
+    report = measured(home, "--kubeconfig", cluster, "--scheduler-name", "default-scheduler")
+    assert (report["scheduler"], report["sent"]) == ("default-scheduler", None)
+    assert report["figures"]["good_bound"] == 5
+    assert [verdict["aim"]["figure"] for verdict in report["verdicts"]] == [
+        "bind_p99",
+        "conditions_missing",
+        "binds_lost",
+    ]
     check_left_as_found(home, cluster)
 
 

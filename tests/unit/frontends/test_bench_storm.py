@@ -13,15 +13,19 @@ import pytest
 from rich.console import Console
 
 from pilotage.api.wire import Request
+from pilotage.client.api import ApiClient, ApiError
+from pilotage.frontends.bench.driving import until_accepted
 from pilotage.frontends.bench.faultsetting import CLIENT, put_faults
-from pilotage.frontends.bench.objects import Place, bad_pods, good_pods, nodes
+from pilotage.frontends.bench.objects import Place, bad_pods, good_pods, namespace, nodes
 from pilotage.frontends.bench.podtimes import PodTimes
+from pilotage.frontends.bench.realtime import too_much
 from pilotage.frontends.bench.report import Report, make_report
 from pilotage.frontends.bench.scenario import A1, PRESETS, STORM, Storm, aims_of, baseline_of
 from pilotage.frontends.bench.settings import settings_for
 from pilotage.frontends.bench.text import print_report
 from pilotage.frontends.bench.traffic import Traffic, count
 from pilotage.testing.faults import Faults
+from pilotage.testing.harness import Harness
 from pilotage.testing.requestlog import Record, RequestLog
 
 DEFAULT = PRESETS[STORM]
@@ -165,6 +169,31 @@ def test_the_scheduler_gets_the_limits_and_gates() -> None:
     assert [profile.scheduler_name for profile in settings.profiles] == ["pilotage-bench"]
 
 
+def test_too_much_is_more_than_any_node_has() -> None:
+    sizes = ["3900m", "16", "2"]
+    found: list[Tree] = [{"status": {"allocatable": {"cpu": size}}} for size in sizes]
+    assert too_much([*found, {"status": {}}], TINY) == 32_000
+    assert too_much([{"status": {}}], TINY) == 8_000
+
+
+@pytest.mark.parametrize(
+    ("status", "times", "ends_well"), [(403, 3, True), (403, 999, False), (422, 1, False)]
+)
+def test_a_namespace_may_refuse_pods_at_first(status: int, times: int, ends_well: bool) -> None:
+    with Harness(services=None, scheduler=False) as h:
+        h.faults.answer(status, path="/pods$", method="POST", times=times)
+        client = ApiClient(h.server.transport(h.faults, "bench"))
+        pod = good_pods(TINY, Place("r"))[0]
+        h.create(namespace(Place("r")))
+        if ends_well:
+            h.do(until_accepted(client, pod))
+        else:
+            with pytest.raises(ApiError):
+                h.do(until_accepted(client, pod))
+        assert h.now == (0.0 if status == 422 else pytest.approx(min(times * 0.1, 10.1), abs=0.01))
+        assert h.objects("pods") == []
+
+
 # -- aims and the report
 
 
@@ -223,8 +252,23 @@ def test_figures() -> None:
     assert found.bind_max == 0.5
     assert (found.bind_p50, found.bind_p99) == pytest.approx((0.252, 0.49504)), "between 4 and 500 ms"
     assert found.last_condition == 39.6
-    assert (found.patches_mean, found.patches_most) == (1.5, 2)
-    assert (found.binds_sent, found.binds_lost, found.binds_sent_twice) == (2, 0, 0)
+    assert found.binds_lost == 0
+
+
+def test_what_was_sent_in_numbers() -> None:
+    found = report_of(TINY, {"good-0": 1, "good-1": 2}).sent
+    assert found is not None
+    assert (found.patches_mean, found.patches_most) == (1.5, 2), "good pods' patches are not among them"
+    assert (found.binds, found.binds_sent_twice) == (3, 1)
+
+
+def test_of_a_scheduler_of_others_only_the_watch_is_known() -> None:
+    report = make_report(TINY, PodTimes(), None, place="a cluster", scheduler="other")
+    assert "binds_sent_twice" not in [verdict.aim.figure for verdict in report.verdicts]
+    text = text_of(report)
+    assert "Scheduler    other; a cluster" in text
+    assert "QPS" not in text
+    assert "Requests" not in text
 
 
 @pytest.mark.parametrize(
@@ -255,10 +299,8 @@ def test_the_report_reads_well() -> None:
     assert "Creation to binding p50 p90 p99 max" in lines
     assert "Pilotage 252 ms 450 ms 495 ms 500 ms" in lines
     assert "kube-scheduler v1.36 22.1 s - 27.4 s -" in lines
-    assert (
-        "Bad pods 2 of 2 say Unschedulable, the last 39.6 s after the first pod;"
-        " 1.50 status patches a pod, at most 2" in lines
-    )
+    assert "Bad pods 2 of 2 say Unschedulable, the last 39.6 s after the first pod" in lines
+    assert "Patches 1.50 of a bad pod's status, at most 2" in lines
     assert "Refused 1 PATCH pods/status 409" in lines
     assert "kept creation to binding p99: 495 ms (aim: less than 1.00 s)" in lines
     assert "missed binds sent twice: 1 (aim: none)" in lines

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeAlias
 
 from pilotage.api.kinds import Kind, by_resource
-from pilotage.client.api import ApiClient, Json
+from pilotage.client.api import ApiClient, ApiError, Json
 from pilotage.client.transport import TransportError
 from pilotage.frontends.bench import objects
 from pilotage.frontends.bench.objects import Place
@@ -24,6 +24,8 @@ POLL_SECONDS = 0.1
 LAST_SECONDS = 1.0  # for what comes twice or too late
 _AT_ONCE = 8
 _REOPEN_SECONDS = 0.2
+_ACCEPTED_SECONDS = 10.0
+_FORBIDDEN = 403
 
 
 def kind(resource: str) -> Kind:
@@ -46,6 +48,23 @@ async def create(client: ApiClient, trees: Iterable[Json]) -> None:
                 group.create_task(worker())
     except ExceptionGroup as problems:
         raise problems.exceptions[0] from None
+
+
+async def until_accepted(client: ApiClient, pod: Json) -> None:
+    """Until such a pod would be taken: a new namespace has no service account for a moment.
+
+    Raises ApiError for a refusal that lasts.
+    """
+    clock = asyncio.get_running_loop()
+    deadline = clock.time() + _ACCEPTED_SECONDS
+    while True:
+        try:
+            await client.create(kind("pods"), pod, dry_run=True)
+            return
+        except ApiError as problem:
+            if problem.status != _FORBIDDEN or clock.time() > deadline:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def drive(client: ApiClient, storm: Storm, place: Place, timeout: float, show: Progress) -> PodTimes:

@@ -22,6 +22,7 @@ class Place:
     run: str
     has_own_nodes: bool = True
     bad_cpu: str = ""  # "" is the scenario's
+    scheduler: str = SCHEDULER
 
     @property
     def namespace(self) -> str:
@@ -65,7 +66,7 @@ def good_pods(storm: Storm, place: Place) -> list[Tree]:
 def _pod(name: str, role: str, cpu: str, place: Place) -> Tree:
     container = {"name": "main", "image": _IMAGE, "resources": {"requests": {"cpu": cpu}}}
     spec: Tree = {
-        "schedulerName": SCHEDULER,
+        "schedulerName": place.scheduler,
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "containers": [container],

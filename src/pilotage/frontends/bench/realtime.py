@@ -12,7 +12,7 @@ import contextlib
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from pilotage.client.credentials import load
 from pilotage.client.http import HttpTransport
 from pilotage.frontends.bench import objects
 from pilotage.frontends.bench.cleaning import remove
-from pilotage.frontends.bench.driving import Progress, create, drive, kind
+from pilotage.frontends.bench.driving import Progress, create, drive, kind, until_accepted
 from pilotage.frontends.bench.objects import Place
 from pilotage.frontends.bench.report import Report, make_report
 from pilotage.frontends.bench.scenario import Storm
@@ -36,11 +36,12 @@ _REQUEST_SECONDS = 120.0  # thousands of pods are deleted by one request
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cluster, and whether nodes may be made there."""
+    """The cluster, and whether nodes may be made there. `scheduler`: one that runs there is measured."""
 
     kubeconfig: str
     context: str | None = None
     creates_nodes: bool = False
+    scheduler: str = ""
     is_ours: bool = False  # nothing in it outlives the run
 
 
@@ -73,15 +74,17 @@ async def _run_on(target: Target, storm: Storm, timeout: float, show: Progress, 
     client = ApiClient(transport, field_manager="pilotage-bench", timeout=_REQUEST_SECONDS)
     try:
         place = await _place(client, target, storm)
-        async with _borrowed(client, target, place, warn):
+        async with _borrowed(client, target, storm, place, warn):
             return await _measured(client, target, storm, place, timeout, show)
     finally:
         await transport.close()
 
 
 @contextlib.asynccontextmanager
-async def _borrowed(client: ApiClient, target: Target, place: Place, warn: Warn) -> AsyncIterator[None]:
-    """The run's namespace; all that was made is gone afterwards."""
+async def _borrowed(
+    client: ApiClient, target: Target, storm: Storm, place: Place, warn: Warn
+) -> AsyncIterator[None]:
+    """The run's namespace, once it takes pods; all that was made is gone afterwards."""
     is_refused = False
     try:
         try:
@@ -89,6 +92,7 @@ async def _borrowed(client: ApiClient, target: Target, place: Place, warn: Warn)
         except ApiError:
             is_refused = True
             raise
+        await until_accepted(client, objects.good_pods(storm, place)[0])
         yield
     finally:
         if not target.is_ours and not is_refused and (left := await remove(client, place)):
@@ -100,24 +104,27 @@ async def _measured(
 ) -> Report:
     if target.creates_nodes:
         await create(client, objects.nodes(storm, place))
+    where = f"{'embedded server' if target.is_ours else 'the cluster of the kubeconfig'}, real time"
+    if target.scheduler:
+        times = await drive(client, storm, place, timeout, show)
+        return make_report(storm, times, None, place=where, scheduler=target.scheduler)
     async with scheduler_process(storm, target.kubeconfig, target.context) as scheduler:
         times = await drive(client, storm, place, timeout, show)
         traffic = await scheduler.stop()
-    where = "embedded server" if target.is_ours else "the cluster of the kubeconfig"
-    return make_report(storm, times, traffic, place=f"{where}, real time")
+    return make_report(storm, times, traffic, place=where)
 
 
 async def _place(client: ApiClient, target: Target, storm: Storm) -> Place:
-    run = secrets.token_hex(4)
+    place = Place(secrets.token_hex(4), scheduler=target.scheduler or objects.SCHEDULER)
     if target.creates_nodes:
-        return Place(run)
+        return place
     nodes = (await client.list(kind("nodes")))["items"]
     if not nodes:
         raise NoNodesError("this cluster has no nodes: --create-nodes makes some for the time of the run")
-    return Place(run, has_own_nodes=False, bad_cpu=f"{_too_much(nodes, storm)}m")
+    return replace(place, has_own_nodes=False, bad_cpu=f"{too_much(nodes, storm)}m")
 
 
-def _too_much(nodes: list[Json], storm: Storm) -> int:
+def too_much(nodes: list[Json], storm: Storm) -> int:
     """Milli-CPU that fit on none of the nodes."""
-    most = max(milli_value(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    most = max(milli_value((node["status"].get("allocatable") or {}).get("cpu", "0")) for node in nodes)
     return max(milli_value(storm.bad_cpu), 2 * most)

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pilotage.frontends.bench.objects import BAD
 from pilotage.frontends.bench.podtimes import PodTimes
 from pilotage.frontends.bench.scenario import Aim, Baseline, Storm, aims_of, baseline_of
 from pilotage.frontends.bench.traffic import Traffic
 
+OURS = "Pilotage"
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`bind_*`: seconds from creation to binding, over the good pods that were bound; percentiles are
-    interpolated.
-
-    `last_condition`: seconds from the first pod's creation. `patches_*`: status patches sent per bad pod.
+    """What a watch showed. `bind_*`: seconds from creation to binding, over the good pods that were bound;
+    percentiles are interpolated. `last_condition`: seconds from the first pod's creation.
     """
 
     good_bound: int
@@ -27,12 +28,21 @@ class Figures:
     bind_max: float
     conditions_missing: int
     last_condition: float
+    binds_lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What the scheduler sent. `patches_*`: status patches per bad pod; `requests` by kind; `refused`: those
+    without success, by kind and status."""
+
+    binds: int
+    binds_sent_twice: int
     patches_mean: float
     patches_most: int
-    binds_sent: int
-    binds_lost: int
-    binds_sent_twice: int
     too_many_requests: int
+    requests: Mapping[str, int]
+    refused: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +54,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`requests`: of the scheduler, by kind; `refused`: those without success, by kind and status."""
+    """`sent`: None for a scheduler into which nobody can look."""
 
     storm: Storm
+    scheduler: str
     place: str
     figures: Figures
-    requests: Mapping[str, int]
-    refused: Mapping[str, int]
+    sent: Sent | None
     verdicts: tuple[Verdict, ...]
     baseline: Baseline | None = field(default=None)
 
@@ -59,35 +69,49 @@ class Report:
         return all(verdict.holds for verdict in self.verdicts)
 
 
-def make_report(storm: Storm, times: PodTimes, traffic: Traffic, *, place: str) -> Report:
-    figures = make_figures(storm, times, traffic)
-    verdicts = tuple(_verdict(aim, figures, times) for aim in aims_of(storm))
-    return Report(storm, place, figures, traffic.requests, traffic.refused, verdicts, baseline_of(storm))
+def make_report(
+    storm: Storm, times: PodTimes, traffic: Traffic | None, *, place: str, scheduler: str = OURS
+) -> Report:
+    figures = make_figures(storm, times)
+    sent = None if traffic is None else make_sent(storm, traffic)
+    verdicts = (_verdict(aim, figures, sent) for aim in aims_of(storm))
+    told = tuple(verdict for verdict in verdicts if verdict is not None)
+    return Report(storm, scheduler, place, figures, sent, told, baseline_of(storm))
 
 
-def make_figures(storm: Storm, times: PodTimes, traffic: Traffic) -> Figures:
-    binds, judged = times.bind_seconds(), len(times.judged)
+def make_figures(storm: Storm, times: PodTimes) -> Figures:
+    binds = times.bind_seconds()
     p50, p90, p99 = (float(value) for value in np.percentile(binds or [0.0], (50, 90, 99)))
-    bad_patches = [count for name, count in traffic.patches.items() if name not in times.nodes]
     return Figures(
         good_bound=len(binds),
         bind_p50=p50,
         bind_p90=p90,
         bind_p99=p99,
         bind_max=max(binds, default=0.0),
-        conditions_missing=storm.bad - judged,
+        conditions_missing=storm.bad - len(times.judged),
         last_condition=times.last_condition(),
-        patches_mean=sum(bad_patches) / storm.bad if storm.bad else 0.0,
-        patches_most=max(bad_patches, default=0),
-        binds_sent=sum(traffic.binds.values()),
         binds_lost=storm.good - len(binds),
-        binds_sent_twice=sum(number > 1 for number in traffic.binds.values()),
-        too_many_requests=traffic.too_many,
     )
 
 
-def _verdict(aim: Aim, figures: Figures, times: PodTimes) -> Verdict:
-    """A time without a single bind is no time that was kept."""
-    value = float(getattr(figures, aim.figure))
-    is_measured = bool(times.bound) or not aim.figure.startswith("bind_")
+def make_sent(storm: Storm, traffic: Traffic) -> Sent:
+    patches = [number for name, number in traffic.patches.items() if name.startswith(BAD)]
+    return Sent(
+        binds=sum(traffic.binds.values()),
+        binds_sent_twice=sum(number > 1 for number in traffic.binds.values()),
+        patches_mean=sum(patches) / storm.bad if storm.bad else 0.0,
+        patches_most=max(patches, default=0),
+        too_many_requests=traffic.too_many,
+        requests=traffic.requests,
+        refused=traffic.refused,
+    )
+
+
+def _verdict(aim: Aim, figures: Figures, sent: Sent | None) -> Verdict | None:
+    """None for what nobody knows. A time without a single bind is no time that was kept."""
+    source = figures if hasattr(figures, aim.figure) else sent
+    if source is None:
+        return None
+    value = float(getattr(source, aim.figure))
+    is_measured = figures.good_bound > 0 or not aim.figure.startswith("bind_")
     return Verdict(aim, value, is_measured and aim.holds(value))

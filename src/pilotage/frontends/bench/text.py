@@ -44,6 +44,9 @@ def _line(console: Console, label: str, text: str) -> None:
 def _head(report: Report) -> Iterator[tuple[str, str]]:
     storm = report.storm
     yield "Scenario", scenario_text(storm)
+    if report.sent is None:
+        yield "Scheduler", f"{report.scheduler}; {report.place}"
+        return
     gate = "on" if storm.is_async else "off"
     yield (
         "Scheduler",
@@ -77,31 +80,30 @@ def _bindings(report: Report) -> Table:
     found = report.figures
     ours = (found.bind_p50, found.bind_p90, found.bind_p99, found.bind_max)
     measured = found.good_bound > 0
-    table.add_row("Pilotage", *(duration(value) if measured else "-" for value in ours))
+    table.add_row(report.scheduler, *(duration(value) if measured else "-" for value in ours))
     if (upstream := report.baseline) is not None:
         table.add_row("kube-scheduler v1.36", duration(upstream.p50), "-", duration(upstream.p99), "-")
     return table
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    found, storm = report.figures, report.storm
+    found, sent, storm = report.figures, report.sent, report.storm
     yield "Good pods", f"{found.good_bound} of {storm.good} bound"
     yield "Bad pods", _bad(found, storm)
-    yield (
-        "Binds",
-        f"{found.binds_sent} sent, {found.binds_lost} lost, {found.binds_sent_twice} sent twice",
-    )
-    yield "Requests", _counts(report.requests)
-    if report.refused:
-        yield "Refused", _counts(report.refused)
-    yield "429 seen", str(found.too_many_requests)
+    if sent is None:
+        return
+    yield "Patches", f"{sent.patches_mean:.2f} of a bad pod's status, at most {sent.patches_most}"
+    yield "Binds", f"{sent.binds} sent, {found.binds_lost} lost, {sent.binds_sent_twice} sent twice"
+    yield "Requests", _counts(sent.requests)
+    if sent.refused:
+        yield "Refused", _counts(sent.refused)
+    yield "429 seen", str(sent.too_many_requests)
 
 
 def _bad(found: Figures, storm: Storm) -> str:
     judged = storm.bad - found.conditions_missing
     when = f", the last {duration(found.last_condition)} after the first pod" if judged else ""
-    patches = f"{found.patches_mean:.2f} status patches a pod, at most {found.patches_most}"
-    return f"{judged} of {storm.bad} say Unschedulable{when}; {patches}"
+    return f"{judged} of {storm.bad} say Unschedulable{when}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

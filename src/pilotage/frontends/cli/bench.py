@@ -37,6 +37,7 @@ from pilotage.runtime.logging_setup import set_up_logging
 
 _FAULTS = (CredentialsError, NoNodesError, SchedulerError, ServerStartError, TransportError)
 _FIELDS = ("nodes", "bad", "good", "rate", "delay", "qps", "burst", "latency", "reject", "seed")
+_OURS_ONLY = ("qps", "burst", "latency", "reject", "gate", "feature_gates")  # of a scheduler that we start
 _SLACK_SECONDS = 60.0
 
 
@@ -108,6 +109,12 @@ def bench() -> None:
     help="Run on that cluster, in a namespace of its own.  [default: an embedded server]",
 )
 @click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig.")
+@click.option(
+    "--scheduler-name",
+    default=None,
+    metavar="NAME",
+    help="Measure that scheduler of the cluster, to compare.  [default: a Pilotage, started for the run]",
+)
 @click.option("--create-nodes", is_flag=True, help="Create the nodes there too, for the time of the run.")
 @click.option(
     "--timeout",
@@ -175,17 +182,23 @@ def _scenario(given: dict[str, Any]) -> Storm:
 
 def _target(given: dict[str, Any]) -> Target | None:
     """None: an embedded server. Raises UsageError for options that do not go together."""
-    kubeconfig, needs = given["kubeconfig"], ("context", "create_nodes")
+    kubeconfig, needs = given["kubeconfig"], ("context", "scheduler_name", "create_nodes")
     if kubeconfig is None:
         for name in needs:
             if given[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} needs --kubeconfig")
+                raise click.UsageError(f"{_flag(name)} needs --kubeconfig")
         return None
     if given["virtual"]:
         raise click.UsageError("--virtual and --kubeconfig do not go together")
     if given["nodes"] is not None and not given["create_nodes"]:
         raise click.UsageError("--nodes on a cluster needs --create-nodes")
-    return Target(kubeconfig, given["context"], given["create_nodes"])
+    if given["scheduler_name"] and any(given[name] not in (None, ()) for name in _OURS_ONLY):
+        raise click.UsageError(f"--scheduler-name takes none of {', '.join(map(_flag, _OURS_ONLY))}")
+    return Target(kubeconfig, given["context"], given["create_nodes"], given["scheduler_name"] or "")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @contextlib.contextmanager
