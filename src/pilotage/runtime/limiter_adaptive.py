@@ -24,12 +24,13 @@ FLOOR = 0.02
 UNCONFIGURED_QPS, UNCONFIGURED_BURST = 500.0, 500
 # share = min(1, patience * health squared): the higher, the longer a lane keeps its full rate.
 PATIENCE: Mapping[Lane, float] = {Lane.VOLUME: 4.0, Lane.NOMINATION: 3.0, Lane.STATUS: 1.5, Lane.EVENT: 1.0}
-# Parts of burst and workers that a lane leaves to those above it.
+# Parts of burst and workers that a lane leaves to those above it. Events leave so much that a write a moment
+# late still finds the tokens it saved up: without asynchronous calls the next pod waits for it.
 RESERVES: Mapping[Lane, float] = {
     Lane.VOLUME: 0.1,
     Lane.NOMINATION: 0.15,
     Lane.STATUS: 0.2,
-    Lane.EVENT: 0.25,
+    Lane.EVENT: 0.5,
 }
 # A share this near to 1 is 1: noise shall not pace a lane.
 _FULL = 0.97
