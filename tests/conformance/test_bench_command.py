@@ -111,6 +111,20 @@ def test_ctrl_c_leaves_nothing(home: Path, cluster: Path) -> None:
     check_left_as_found(home, cluster)
 
 
+def test_kill_9_takes_server_and_scheduler_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    running = Running(tmp_path, "bench", "storm", "--bad", "50")
+    try:
+        eventually(lambda: len(running.children()) == 2, "server and scheduler run")
+        children = running.children()
+        running.process.kill()
+        _, err = running.end()
+    finally:
+        running.kill()
+    assert err == ""
+    eventually(lambda: not any(is_alive(child) for child in children), "nothing is left")
+
+
 def test_a_cluster_without_nodes_is_told(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     running = Running(tmp_path, "up", "--nodes", "0", "--write-kubeconfig", kubeconfig)

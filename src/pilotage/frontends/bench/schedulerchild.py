@@ -8,6 +8,7 @@ sent as one more line. The parent holds the other side: the end comes with the p
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -89,8 +90,10 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
 
 
 def _say(message: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
-    sys.stdout.flush()
+    text = memoryview(msgspec.json.encode(message) + b"\n")
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone: nobody wants to know
+        while text:
+            text = text[os.write(1, text) :]
 
 
 if __name__ == "__main__":
