@@ -45,6 +45,20 @@ def spread(key: str, skew: int = 1, **more: Any) -> dict[str, Any]:
 # NodeResourcesFit
 
 
+def test_c4_room_that_is_kept_for_a_resize() -> None:
+    """A has 4 of 10 CPU and wants 9, B has 4."""
+    amounts = {"cpu": "4"}
+    container = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
+    resized = on(b.pod("a", cpu=9), "n1")
+    resized["status"] |= {"containerStatuses": [container], "conditions": [pending]}
+    found = explained([b.node("n1", cpu=10), resized, on(b.pod("b", cpu=4), "n1"), b.pod("n", cpu=1)], "n")
+    text = "needs 1000m cpu, 0m free of 10000m, 5000m kept for the resize of default/a"
+    assert details(found) == {"n1": text}
+    [entry] = rejection(found, "n1").detail.numbers["resources"]
+    assert (entry["free"], entry["kept"]) == (0, {"default/a": 5000})
+
+
 def test_cpu_that_is_not_free() -> None:
     found = explained([b.node("n1"), on(b.pod("a", cpu="2500m"), "n1"), b.pod("p", cpu=2)], "p")
     assert details(found) == {"n1": "needs 2000m cpu, 1500m free of 4000m"}
@@ -75,7 +89,7 @@ def test_a_resource_that_no_node_has() -> None:
 
 def test_overcommitted_nodes_show_what_is_missing() -> None:
     found = explained([b.node("n1", cpu=4), on(b.pod("a", cpu="4500m"), "n1"), b.pod("p", cpu="100m")], "p")
-    assert details(found) == {"n1": "needs 100m cpu, -500m free of 4000m"}
+    assert details(found) == {"n1": "needs 100m cpu, 0m free of 4000m, 500m more in use"}
     assert found.what_ifs == []  # asking for nothing is no smaller request
 
 

@@ -11,6 +11,7 @@ import rich_click as click
 
 from pilotage.api.pods import Pod
 from pilotage.framework.profile import ProfileError
+from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
 from pilotage.frontends.cli.naming import find_kind, namespace_option, split_names
 from pilotage.frontends.cli.schedulerpage import ask_scheduler
@@ -19,6 +20,7 @@ from pilotage.frontends.explain.analysis import UnknownProfileError
 from pilotage.frontends.explain.analysis import explain as explain_pod
 from pilotage.frontends.explain.document import document
 from pilotage.frontends.explain.model import Explanation
+from pilotage.frontends.explain.resize import Resize, explain_resize
 from pilotage.frontends.explain.state import pod_state
 from pilotage.frontends.explain.text import lines, show
 from pilotage.frontends.snapshot.loading import load, unbound
@@ -74,7 +76,8 @@ def explain(
 
     The pod is decided with the real filters and scores on a copy of the cluster; nothing is written. Shown
     are the first filter that rejects each node with the numbers behind it, the scores of nodes that can take
-    the pod, and what would have to change. A bound pod is decided anew, as if it were not there.
+    the pod, and what would have to change. A bound pod is decided anew, as if it were not there;
+    of a resize that waits is told what it lacks on its node and who would go for it.
 
     Exit codes: 0 the pod is bound or can be scheduled, 3 it is pending and no node can take it (or it is
     gated), 1 failed, 2 wrong usage.
@@ -86,9 +89,9 @@ def explain(
         raise click.UsageError("--all and --node exclude each other")
     snapshot, default = read_snapshot(dump, kubeconfig, context, (namespace, name))
     place = namespace or default
-    found = _explained(snapshot, place, name, config, nodes)
+    found, resize = _explained(snapshot, place, name, config, nodes)
     queue = ask_scheduler(scheduler, place, name) if scheduler else None
-    _show(found, queue, nodes, everything=everything, output=output)
+    _show(found, queue, nodes, resize, everything=everything, output=output)
     return 0 if found.is_bound or found.is_schedulable else EXIT_PENDING
 
 
@@ -103,7 +106,7 @@ def _name(resource: str, names: tuple[str, ...]) -> str:
 
 def _explained(
     snapshot: Snapshot, namespace: str, name: str, config: str | None, nodes: Collection[str]
-) -> Explanation:
+) -> tuple[Explanation, Resize | None]:
     pod = _find(snapshot, namespace, name)
     try:
         registry = build_registry()
@@ -114,9 +117,17 @@ def _explained(
                 raise click.ClickException(f"there is no node {node}")
         state = pod_state(pod, snapshot.events_about(namespace, name))
         notes = (*snapshot.notes, *_left_out(settings))
-        return explain_pod(engine, PodInfo(_pending(pod)), state, notes, nodes)
+        found = explain_pod(engine, PodInfo(_pending(pod)), state, notes, nodes)
+        return found, _resize(snapshot, settings, registry, pod)
     except (PluginLoadError, ProfileError, UnknownProfileError) as problem:
         raise click.ClickException(str(problem)) from None
+
+
+def _resize(snapshot: Snapshot, settings: Settings, registry: Registry, pod: Pod) -> Resize | None:
+    """In an engine of its own, where the pod is on its node."""
+    if not PodInfo(pod).is_resizing and pod.condition("PodResizePending") is None:
+        return None
+    return explain_resize(load(snapshot, settings, registry, time.time()), pod, snapshot.events)
 
 
 def _left_out(settings: Settings) -> Iterator[str]:
@@ -145,12 +156,13 @@ def _show(
     found: Explanation,
     queue: dict[str, Any] | None,
     nodes: Collection[str],
+    resize: Resize | None,
     *,
     everything: bool,
     output: str,
 ) -> None:
     if output == "json":
-        tree = document(found, queue, nodes or None)
+        tree = document(found, queue, nodes or None, resize)
         click.echo(msgspec.json.format(msgspec.json.encode(tree), indent=2))
     else:
-        show(lines(found, queue, is_complete=everything, nodes=nodes))
+        show(lines(found, queue, is_complete=everything, nodes=nodes, resize=resize))

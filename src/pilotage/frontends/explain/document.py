@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from pilotage.frontends.explain.grouping import Group, groups
-from pilotage.frontends.explain.model import Candidate, Explanation, PodState, Rejection, WhatIf
+from pilotage.frontends.explain.model import Candidate, Explanation, PodState, Rejection, Victim, WhatIf
+from pilotage.frontends.explain.resize import OUT, Balance, Resize
 
 SCHEMA: Final = "pilotage.dev/explain/v1"
 Json = dict[str, Any]
 
 
 def document(
-    explanation: Explanation, queue: Mapping[str, Any] | None, only: Container[str] | None = None
+    explanation: Explanation,
+    queue: Mapping[str, Any] | None,
+    only: Container[str] | None = None,
+    resize: Resize | None = None,
 ) -> Json:
     """`queue`: what a running scheduler says of the pod; `only`: nodes to list, all where it is None."""
     return {
@@ -35,6 +39,7 @@ def document(
         },
         "whatIf": [_what_if(found) for found in explanation.what_ifs],
         "preemption": _preemption(explanation),
+        "resize": _resize(resize),
         "wakers": [{"plugin": waker.plugin, "events": list(waker.events)} for waker in explanation.wakers],
         "queue": queue,
         "notes": list(explanation.notes),
@@ -135,5 +140,37 @@ def _preemption(explanation: Explanation) -> Json | None:
     found = explanation.preemption
     if found is None:
         return None
-    victims = [{"namespace": v.namespace, "name": v.name, "priority": v.priority} for v in found.victims]
-    return {"node": found.node, "victims": victims}
+    return {"node": found.node, "victims": _victims(found.victims)}
+
+
+def _victims(victims: Iterable[Victim]) -> list[Json]:
+    return [{"namespace": v.namespace, "name": v.name, "priority": v.priority} for v in victims]
+
+
+def _resize(found: Resize | None) -> Json | None:
+    if found is None:
+        return None
+    return {
+        "state": found.state,
+        "since": found.since or None,
+        "kubelet": found.kubelet_says,
+        "node": found.node,
+        "outcome": "out" if found.outcome == OUT else found.outcome,
+        "message": found.message,
+        "resources": [_balance(balance) for balance in found.balances],
+        "victims": _victims(found.victims),
+        "leaving": list(found.leaving),
+        "preempted": list(found.preempted),
+    }
+
+
+def _balance(balance: Balance) -> Json:
+    return {
+        "resource": balance.resource,
+        "wants": balance.wants,
+        "has": balance.has,
+        "others": balance.others,
+        "free": balance.free,
+        "of": balance.of,
+        "short": balance.short,
+    }

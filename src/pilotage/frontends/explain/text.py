@@ -12,6 +12,8 @@ from pilotage.frontends.explain.grouping import Group, groups
 from pilotage.frontends.explain.layout import heading, pairs, width, wrapped
 from pilotage.frontends.explain.model import Explanation, Rejection, WhatIf
 from pilotage.frontends.explain.queuetext import queue_rows
+from pilotage.frontends.explain.resize import Resize
+from pilotage.frontends.explain.resizetext import resize_lines
 from pilotage.frontends.explain.scores import score_lines
 from pilotage.frontends.explain.whatif import DEPTH
 
@@ -24,10 +26,15 @@ def lines(
     *,
     is_complete: bool = False,
     nodes: Collection[str] = (),
+    resize: Resize | None = None,
 ) -> list[str]:
     """`is_complete`: every node by itself; `nodes`: only these, with all that is known of them."""
     columns = width()
-    parts = [_head(explanation, queue, columns), _verdict(explanation, columns)]
+    parts = [
+        _head(explanation, queue, columns),
+        resize_lines(resize, columns),
+        _verdict(explanation, columns),
+    ]
     if nodes:
         parts.append(_single_nodes(explanation, nodes, columns))
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pilotage.framework.status import Status
-from pilotage.frontends.explain.amounts import amount, amounts, number_of
+from pilotage.frontends.explain.amounts import amount, amounts, names, number_of
 from pilotage.frontends.explain.look import Look
 from pilotage.frontends.explain.model import Detail
 from pilotage.frontends.explain.plugins.base import PluginExplanation
@@ -87,13 +87,21 @@ def _balance(look: Look, view: NodeView, row: int) -> Iterable[dict[str, Any]]:
         offered = 0 if column is None else int(view.allocatable[row, column])
         used = 0 if column is None else int(view.requested[row, column])
         if needs > offered - used:
-            yield {
+            entry = {
                 "resource": resource,
                 "needs": needs,
                 "used": used,
-                "free": offered - used,
+                "free": max(0, offered - used),
                 "of": offered,
             }
+            kept = _kept_for_resizes(view, row, resource)
+            yield {**entry, "kept": kept} if kept else entry
+
+
+def _kept_for_resizes(view: NodeView, row: int, resource: str) -> dict[str, int]:
+    """Pod -> what is kept for its resize: what it wishes beyond what it has."""
+    more = {other.key: other.usage.get(resource, 0) - other.held.get(resource, 0) for other in view.pods(row)}
+    return {key: amount for key, amount in more.items() if amount > 0}
 
 
 def _part(entry: dict[str, Any]) -> str:
@@ -102,7 +110,16 @@ def _part(entry: dict[str, Any]) -> str:
     if not entry["of"]:
         return f"needs {needs} {resource}, the node has none"
     too_small = ", too small even when empty" if entry["needs"] > entry["of"] else ""
-    return f"needs {needs} {resource}, {free} free of {of}{too_small}"
+    return f"needs {needs} {resource}, {free} free of {of}{too_small}{_kept_text(entry)}"
+
+
+def _kept_text(entry: dict[str, Any]) -> str:
+    kept: dict[str, int] = entry.get("kept", {})
+    if not kept:
+        over = entry["used"] - entry["of"]
+        return f", {amount(entry['resource'], over)} more in use" if over > 0 else ""
+    number = amount(entry["resource"], sum(kept.values()))
+    return f", {number} kept for the resize of {names(list(kept))}"
 
 
 def _range(resource: str, entries: Sequence[dict[str, Any]]) -> str:
