@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pilotage.runtime.config import default_settings
 from pilotage.testing.builders import disruption_budget
 from resizecluster import ResizeHarness
 
@@ -30,6 +33,23 @@ def test_a_single_victim() -> None:
         h.run_for(20)
         assert len(h.victims()) == 1
         assert h.engine.position(h.pod_state("r").uid).value == "absent"
+
+
+@pytest.mark.parametrize("gate", ["SchedulerAsyncAPICalls", "SchedulerAsyncPreemption"])
+def test_the_same_without_asynchronous_calls(gate: str) -> None:
+    settings = default_settings()
+    settings = replace(settings, gates={**settings.gates, gate: False})
+    with ResizeHarness(seed=1, settings=settings) as h:
+        full(h)
+        h.run_for(1)
+        h.defer("r", 6, has=4)
+        h.run_for(10)
+        assert len(h.victims()) == 1
+        assert h.writes_on("r") == []
+        h.create(h.pod("later", cpu="1m"))
+        h.admit("r", 6)
+        h.run_until_bound("later", timeout=20)
+        assert len(h.victims()) == 1
 
 
 def test_the_pod_itself_is_neither_bound_nor_nominated_nor_marked() -> None:
@@ -126,7 +146,7 @@ def test_four_pods_one_victim(turn: int) -> None:
 
 
 def test_sidecars_count_in_what_is_asked() -> None:
-    """The sidecar is resized, not the main container."""
+    """C7: the sidecar is resized, not the main container."""
     with ResizeHarness(seed=1) as h:
         h.add_node()
         sidecar = {"name": "side", "image": "i:1", "restartPolicy": "Always"}
@@ -142,6 +162,7 @@ def test_sidecars_count_in_what_is_asked() -> None:
 
 
 def test_pod_level_amounts_replace_those_of_containers() -> None:
+    """C11"""
     with ResizeHarness(seed=1) as h:
         h.add_node()
         pod = h.pod("r", cpu=1, priority=1000, nodeName="n1")

@@ -46,7 +46,7 @@ def spread(key: str, skew: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def test_c4_room_that_is_kept_for_a_resize() -> None:
-    """A has 4 of 10 CPU and wants 9, B has 4."""
+    """C4: A has 4 of 10 CPU and wants 9, B has 4."""
     amounts = {"cpu": "4"}
     container = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
     pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}

@@ -1,4 +1,4 @@
-"""Deferred resizes: who stands in the queue, what the cycle finds, whom it evicts (R1-R5, R7, R9, R11)."""
+"""Deferred resizes: who stands in the queue, what the cycle finds, whom it evicts (R1-R11, C8)."""
 
 from __future__ import annotations
 
