@@ -16,6 +16,7 @@ COMMANDS = {
     "explain": "pilotage.frontends.cli.explain:explain",
     "diff": "pilotage.frontends.cli.diff:diff",
     "replay": "pilotage.frontends.replay.command:replay",
+    "compare": "pilotage.frontends.cli.compare:compare",
     "bench": "pilotage.frontends.cli.bench:bench",
     "version": "pilotage.frontends.cli.version:version",
 }
