@@ -37,9 +37,14 @@ class Conclusion:
                 return self._end(Outcome(CallResult.SKIPPED, why, status, reason))
             case Fail(error=error, status=status, reason=reason):
                 return self._end(Outcome(CallResult.FAILED, error, status, reason))
-        if self.wish.cancelled:
+        if self.wish.cancelled and not self._must_be_known(verdict):
             return self._end(Outcome(CallResult.CANCELLED, self.wish.cancelled))
         return self._go_on(verdict)
+
+    def _must_be_known(self, verdict: Verdict) -> bool:
+        """Whether a write of unknown effect has others waiting behind it: they must not be sent blindly."""
+        is_reading = isinstance(verdict, Retry) and self.wish.phase is Phase.VERIFY
+        return bool(self.slot.waiting) and (isinstance(verdict, Verify) or is_reading)
 
     def _go_on(self, verdict: Verdict) -> Ended:
         wish = self.wish
