@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from pilotage.calls.queue import CallQueue
 from pilotage.frontends.bench.report import Report
 from pilotage.frontends.bench.scenario import A1, PRESETS, STORM, Storm
 from pilotage.frontends.bench.virtual import run_virtual
@@ -61,6 +62,14 @@ def test_without_the_gate_they_wait_as_in_kube_scheduler() -> None:
     )
     assert report.sent is not None
     assert report.sent.patches_most == 1
+
+
+def test_without_the_gate_no_wake_walks_all_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[float] = []
+    walk = CallQueue.pending
+    monkeypatch.setattr(CallQueue, "pending", lambda self, now: walks.append(now) or walk(self, now))
+    run(replace(SMALL, gates=GATE_OFF))
+    assert len(walks) < 10, "thousands of events may wait, and each wake would cost them all"
 
 
 def test_a1() -> None:

@@ -56,6 +56,7 @@ class CallQueue:
         self._flights: dict[int, tuple[Slot, Lane]] = {}
         self._memory = SentMemory(memory)
         self._tally = Tally()
+        self.keys_of = self._tally.keys_of
         # What ended while requests were taken; handed out by the next `collect`.
         self._late: list[Finished] = []
         self._sequence = 0
@@ -71,8 +72,8 @@ class CallQueue:
         kind = self._types.get(call.call_type) if isinstance(call, Call) else None
         if kind is None or self._closed:
             return [self._refuse(call, ticket, now)]
-        self._tally.offered[kind.name] += 1
         wish = Wish(call, kind, ticket, call.key, now)
+        self._tally.begin(kind.name, call.key)
         try:
             return self._place(wish, now, base)
         except CallTypeRaisedError as error:
@@ -206,6 +207,7 @@ class CallQueue:
 
     def check_invariants(self) -> None:
         self._book.check()
+        self._tally.check(self.pending(0.0), {name for name, kind in self._types.items() if kind.linger})
         queued = {slot.key for slot in self._slots.values() if slot.position is Position.QUEUED}
         assert set(self._book.keys()) == queued, "lanes and slots disagree"
         out = {id(slot) for slot, _ in self._flights.values()}
@@ -360,7 +362,7 @@ class CallQueue:
         self, ended: Ended, slot: Slot | None, now: float, returned: KubeObject | None = None
     ) -> list[Finished]:
         for wish, outcome in ended:
-            self._tally.ended[wish.kind.name, outcome.result] += 1
+            self._tally.end(wish.kind.name, wish.key, outcome.result)
         base = slot.base if slot is not None else None
         return [
             Finished(

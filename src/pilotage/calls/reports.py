@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -82,6 +82,30 @@ class Tally:
     offered: Counter[str] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)
     ended: Counter[tuple[str, CallResult]] = field(default_factory=Counter)
+    # By call type: how many calls an object has on its way; objects without any are not here.
+    _open: defaultdict[str, Counter[ObjectKey]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def begin(self, call_type: str, key: ObjectKey) -> None:
+        self.offered[call_type] += 1
+        self._open[call_type][key] += 1
+
+    def end(self, call_type: str, key: ObjectKey, result: CallResult) -> None:
+        self.ended[call_type, result] += 1
+        left = self._open[call_type]
+        if left[key] > 1:
+            left[key] -= 1
+        else:
+            del left[key]
+
+    def keys_of(self, call_type: str) -> frozenset[ObjectKey]:
+        """Objects that have a call of that type on its way. Costs what they are, not what else is pending."""
+        return frozenset(self._open[call_type])
+
+    def check(self, pending: Iterable[PendingCall], lingering: Collection[str]) -> None:
+        """`lingering`: types whose ended calls may come back."""
+        found = Counter((call.call_type, call.key) for call in pending if call.call_type not in lingering)
+        kept = {(name, key): n for name, keys in self._open.items() for key, n in keys.items()}
+        assert found == {one: number for one, number in kept.items() if one[0] not in lingering}
 
     def statistics(self, pending: Iterable[PendingCall], remembered: int) -> Statistics:
         waiting: Counter[str] = Counter()

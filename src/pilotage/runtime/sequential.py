@@ -48,4 +48,4 @@ class Awaited:
         return bool(self._patched)
 
     def _pending(self, call_type: str) -> frozenset[Hashable]:
-        return frozenset(call.key for call in self._calls.pending(0.0) if call.call_type == call_type)
+        return self._calls.keys_of(call_type)
