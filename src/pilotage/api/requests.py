@@ -77,6 +77,11 @@ def pod_held(pod: Pod) -> dict[str, int]:
     return _rounded(_checked(pod, lambda: _held(pod, {})))
 
 
+def pod_allocated(pod: Pod) -> dict[str, int]:
+    """What a kubelet has promised a pod. Raises QuantityError."""
+    return _rounded(_checked(pod, lambda: _allocated(pod, {})))
+
+
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
     """(milli-CPU, bytes) of an incoming pod for scoring; a container without a request counts a default.
 
@@ -134,16 +139,23 @@ def _largest(pod: Pod, defaults: Nanos) -> Nanos:
 
 def _held(pod: Pod, defaults: Nanos) -> Nanos:
     """Maximum per resource over the aggregates of allocated and actual."""
-    status = pod.status
-    by_name = {s.name: s for s in status.init_container_statuses or ()}
-    by_name.update((s.name, s) for s in status.container_statuses or ())
-    allocated_level = actual_level = None
+    actual_level = None
     if wanted_level := _level(pod):
-        allocated_level = _or(status.allocated_resources, wanted_level)
-        actual_level = _or(_requests(status.resources), allocated_level)
-    allocated = _aggregate(pod, by_name, _from_allocated, allocated_level, defaults)
-    actual = _aggregate(pod, by_name, _from_actual, actual_level, defaults)
-    return _raise_to(allocated, actual)
+        actual_level = _or(_requests(pod.status.resources), _or(pod.status.allocated_resources, wanted_level))
+    actual = _aggregate(pod, _statuses(pod), _from_actual, actual_level, defaults)
+    return _raise_to(_allocated(pod, defaults), actual)
+
+
+def _allocated(pod: Pod, defaults: Nanos) -> Nanos:
+    wanted_level = _level(pod)
+    level = _or(pod.status.allocated_resources, wanted_level) if wanted_level else None
+    return _aggregate(pod, _statuses(pod), _from_allocated, level, defaults)
+
+
+def _statuses(pod: Pod) -> Mapping[str, ContainerStatus]:
+    by_name = {s.name: s for s in pod.status.init_container_statuses or ()}
+    by_name.update((s.name, s) for s in pod.status.container_statuses or ())
+    return by_name
 
 
 def _has_status_amounts(pod: Pod) -> bool:
@@ -320,6 +332,7 @@ __all__ = [
     "measure",
     "nonzero_requests",
     "nonzero_usage",
+    "pod_allocated",
     "pod_held",
     "pod_requests",
     "pod_usage",

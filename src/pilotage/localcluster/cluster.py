@@ -23,6 +23,7 @@ from pilotage.localcluster.controllers.volumes import VolumeClaims, VolumePhases
 from pilotage.localcluster.informers import Informers
 from pilotage.localcluster.kubelet.nodes import NodeKubelets, NodeLeases
 from pilotage.localcluster.kubelet.pods import PodKubelets
+from pilotage.localcluster.kubelet.resizes import ResizeKubelets
 from pilotage.localcluster.objects import TYPED, WHOLE, Cache, Moved
 from pilotage.runtime.clock import RealClock
 
@@ -40,6 +41,7 @@ class ServiceSettings:
 
     start_seconds: float = 0.5
     stop_seconds: float | None = 1.0
+    resize_seconds: float = 0.5
     kubelets: bool = True
     controllers: bool = True
     leases: bool = True
@@ -131,6 +133,7 @@ def _controllers(settings: ServiceSettings) -> Iterable[Controller]:
         yield PodKubelets(
             nodes.addresses, start_seconds=settings.start_seconds, stop_seconds=settings.stop_seconds
         )
+        yield ResizeKubelets(resize_seconds=settings.resize_seconds)
         if settings.leases:
             yield NodeLeases()
     if settings.controllers:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pilotage.api.nodes import Node
-from pilotage.api.pods import Container, Pod
+from pilotage.api.pods import Container, ContainerStatus, Pod, ResourceRequirements
 from pilotage.localcluster.rest.timestamps import time_text
 
 KUBELET_VERSION = "v1.37.0"
@@ -40,7 +41,77 @@ def running(pod: Pod, pod_ip: str, host_ip: str, now: float) -> dict[str, Any]:
             else _ended(pod, container, time)
             for container in pod.spec.init_containers or ()
         ],
+        **_pod_level(pod),
     }
+
+
+def taken_resize(pod: Pod) -> dict[str, Any]:
+    """The status patch (strategic) of a running pod whose spec is allocated to it, and not in force yet."""
+
+    def shown(container: Container, before: ContainerStatus) -> dict[str, Any]:
+        return {"allocatedResources": container.resources.requests or {}, "resources": _actual(before)}
+
+    level = pod.spec.resources
+    return _containers(pod, shown) | (
+        {"allocatedResources": level.requests} if level and level.requests else {}
+    )
+
+
+def finished_resize(pod: Pod) -> dict[str, Any]:
+    """The same once what is allocated is in force; the spec may wish something else by then."""
+
+    def shown(container: Container, before: ContainerStatus) -> dict[str, Any]:
+        allocated = before.allocated_resources or {}
+        is_newest = allocated == (container.resources.requests or {})
+        limits = container.resources.limits if is_newest else _actual(before).get("limits")
+        parts = {"requests": allocated, "limits": limits}
+        return {
+            "allocatedResources": allocated,
+            "resources": {name: amounts for name, amounts in parts.items() if amounts},
+        }
+
+    level = pod.status.allocated_resources
+    return _containers(pod, shown) | ({"resources": {"requests": level}} if level else {})
+
+
+def _containers(
+    pod: Pod, shown: Callable[[Container, ContainerStatus], dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Both lists of container statuses whole, with the amounts that `shown` gives."""
+    time = pod.status.start_time or ""
+    known = {s.name: s for s in (*(pod.status.init_container_statuses or ()), *_main(pod))}
+
+    def entry(container: Container) -> dict[str, Any]:
+        return _started(pod, container, time) | shown(container, known.get(container.name, ContainerStatus()))
+
+    return {
+        "containerStatuses": [entry(container) for container in pod.spec.containers],
+        "initContainerStatuses": [
+            entry(container) if container.restart_policy == "Always" else _ended(pod, container, time)
+            for container in pod.spec.init_containers or ()
+        ],
+    }
+
+
+def _main(pod: Pod) -> list[ContainerStatus]:
+    return pod.status.container_statuses or []
+
+
+def _actual(status: ContainerStatus) -> dict[str, Any]:
+    return _amounts(status.resources) if status.resources is not None else {}
+
+
+def _amounts(resources: ResourceRequirements) -> dict[str, Any]:
+    parts = {"requests": resources.requests, "limits": resources.limits}
+    return {name: amounts for name, amounts in parts.items() if amounts}
+
+
+def _pod_level(pod: Pod) -> dict[str, Any]:
+    """Pod-level amounts of the status of a pod that starts, where the spec has some."""
+    level = pod.spec.resources
+    if level is None or not level.requests:
+        return {}
+    return {"allocatedResources": level.requests, "resources": _amounts(level)}
 
 
 def succeeded(pod: Pod, now: float) -> dict[str, Any]:
@@ -82,8 +153,7 @@ def _started(pod: Pod, container: Container, time: str) -> dict[str, Any]:
     if requests:
         status["allocatedResources"] = requests
     if requests or limits:
-        resources = {"requests": requests, "limits": limits}
-        status["resources"] = {name: amounts for name, amounts in resources.items() if amounts}
+        status["resources"] = _amounts(container.resources)
     return status
 
 
