@@ -38,6 +38,8 @@ class Conclusion:
             case Fail(error=error, status=status, reason=reason):
                 return self._end(Outcome(CallResult.FAILED, error, status, reason))
         if self.wish.cancelled and not self._must_be_known(verdict):
+            if isinstance(verdict, Rebase):  # what was read serves whoever comes next
+                self.slot.learn(verdict.object)
             return self._end(Outcome(CallResult.CANCELLED, self.wish.cancelled))
         return self._go_on(verdict)
 
