@@ -30,7 +30,8 @@ def blocks(page: Path, language: str) -> list[str]:
 )
 def test_python_runs(page: Path) -> None:
     for code in blocks(page, "python"):
-        exec(compile(code, str(page), "exec"), {"__name__": page.stem})  # noqa: S102  # our own documents
+        compiled = compile(code, str(page), "exec", dont_inherit=True)
+        exec(compiled, {"__name__": page.stem})  # noqa: S102  # our own documents
 
 
 def test_node_templates_are_accepted(tmp_path: Path) -> None:

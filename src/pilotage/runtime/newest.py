@@ -6,6 +6,8 @@ older is ignored. A deleted object is forgotten, and nothing that returns late b
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from pilotage.api.meta import KubeObject
 from pilotage.calls.slots import is_newer
 
@@ -14,7 +16,7 @@ WRITTEN = frozenset({"pods", "persistentvolumes", "persistentvolumeclaims"})
 
 
 class NewestObjects:
-    def __init__(self, resources: frozenset[str] = WRITTEN) -> None:
+    def __init__(self, resources: Container[str] = WRITTEN) -> None:
         self._resources = resources
         # UID -> newest version seen, without pending changes, for objects not deleted.
         self._known: dict[str, KubeObject] = {}
