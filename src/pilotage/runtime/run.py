@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import uuid4
 
-import msgspec
-
 import pilotage
 from pilotage.client.credentials import Credentials, StaticCredentials, load
 from pilotage.client.http import HttpTransport
@@ -27,6 +25,7 @@ from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
 from pilotage.runtime.clock import Clock, RealClock
 from pilotage.runtime.config_validate import LeaderElection
+from pilotage.runtime.debug_calls import calls_page
 from pilotage.runtime.debug_pods import pod_page
 from pilotage.runtime.health import Checks, HealthServer, HealthServerError
 from pilotage.runtime.leader_election import Elector, LeadershipLostError
@@ -230,25 +229,11 @@ def _checks(scheduler: Scheduler, metrics: Metrics, elector: Elector | None) -> 
         },
         metrics=lambda: exposition(registry),
         on_check=metrics.process.checked,
-        calls=lambda: msgspec.json.encode(list(_calls(scheduler))),
+        calls=lambda: calls_page(scheduler.calls.pending(scheduler.clock.time()), scheduler.call_limits()),
         pod=lambda namespace, name: pod_page(
             scheduler.engine, scheduler.calls.pending(scheduler.clock.time()), namespace, name
         ),
     )
-
-
-def _calls(scheduler: Scheduler) -> Iterator[dict[str, object]]:
-    for call in scheduler.calls.pending(scheduler.clock.time()):
-        yield {
-            "type": call.call_type,
-            "resource": call.key.resource,
-            "namespace": call.key.namespace,
-            "name": call.key.name,
-            "lane": call.lane.name,
-            "inFlight": call.in_flight,
-            "ageSeconds": round(call.age, 3),
-            "tries": call.tries,
-        }
 
 
 def _credentials(kubeconfig: str | None, context: str | None, server: str) -> Credentials:

@@ -14,6 +14,7 @@ COMMANDS = {
     "apply": "pilotage.frontends.cli.apply:apply",
     "delete": "pilotage.frontends.cli.delete:delete",
     "explain": "pilotage.frontends.cli.explain:explain",
+    "calls": "pilotage.frontends.cli.calls:calls",
     "diff": "pilotage.frontends.cli.diff:diff",
     "replay": "pilotage.frontends.replay.command:replay",
     "compare": "pilotage.frontends.cli.compare:compare",
