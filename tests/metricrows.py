@@ -82,6 +82,9 @@ COMMON = (
 OWN = (
     Row("pilotage_calls_ended_total", C, ("call_type", "result")),
     Row("pilotage_call_requests_total", C, ("call_type",)),
+    Row("pilotage_call_wait_seconds", H, ("lane", "call_type"), (0.001, 2.0, 20)),
+    Row("pilotage_calls_unsent_total", C, ("call_type", "lane", "why")),
+    Row("pilotage_call_retries_total", C, ("call_type", "lane", "why")),
     Row("pilotage_calls_waiting", G, ("lane",)),
     Row("pilotage_calls_oldest_seconds", G, ("lane",)),
     Row("pilotage_resize_attempts_total", C, ("outcome", "profile")),

@@ -17,6 +17,7 @@ from pilotage.framework.calls import CallResult, Outcome
 Ended: TypeAlias = list[tuple[Wish, Outcome]]
 
 OVERWRITTEN = Outcome(CallResult.OVERWRITTEN)
+MERGED = Outcome(CallResult.OVERWRITTEN, "merged into a newer call of its type")
 OUTDONE = Outcome(CallResult.SKIPPED, "a more relevant call is on its way")
 NEEDLESS = Outcome(CallResult.SKIPPED, "the object already is as wished")
 
@@ -37,10 +38,11 @@ def admit(slot: Slot, new: Wish) -> Ended:
     merged = same.kind.merge(same.call, new.call)
     older = Wish(same.call, same.kind, same.ticket, same.key, same.offered)
     older.tries, older.put_off, older.first_sent = same.tries, same.put_off, same.first_sent
+    older.lane = same.lane
     same.take(merged)
     same.ticket, same.offered = new.ticket, new.offered
     same.tries, same.put_off, same.first_sent, same.is_last = 0, 0, None, new.is_last
-    return [*_overwrite(slot, rests), (older, OVERWRITTEN)]
+    return [*_overwrite(slot, rests), (older, MERGED)]
 
 
 def requeue(slot: Slot, wish: Wish) -> Ended:
@@ -53,7 +55,7 @@ def requeue(slot: Slot, wish: Wish) -> Ended:
     if newer is not None:
         newer.take(wish.kind.merge(wish.call, newer.call))
         newer.not_before = max(newer.not_before, wish.not_before)
-        return [(wish, OVERWRITTEN)]
+        return [(wish, MERGED)]
     rests = _rests_beside(slot, wish)
     _insert(slot, wish)
     return _overwrite(slot, rests)

@@ -125,6 +125,7 @@ class CallQueue:
             verdict = wish.kind.on_result(sent, result)
             returned = verdict.object if isinstance(verdict, Done) else None
             ended = Conclusion(slot, wish, now, self._memory).apply(verdict)
+            self._tally.answered(wish, sent.phase, verdict, ended)
         except CallTypeRaisedError as error:
             slot.running = None
             ended = [(wish, failure(error))]
@@ -375,17 +376,11 @@ class CallQueue:
                 sent=wish.first_sent,
                 tries=wish.tries,
                 object=returned if outcome.result is CallResult.DONE else None,
-                restore=None if outcome.is_ok or base is None else _without(wish, base),
+                restore=None if outcome.is_ok or base is None else wish.taken_back(base),
+                lane=wish.lane,
             )
             for wish, outcome in ended
         ]
-
-
-def _without(wish: Wish, base: KubeObject) -> KubeObject | None:
-    """`base` where decisions have seen it with the change of a wish that failed."""
-    with suppress(CallTypeRaisedError):
-        return base if wish.kind.apply(wish.call, base) is not base else None
-    return base
 
 
 def _next_request(slot: Slot, wish: Wish, now: float) -> Request:

@@ -5,12 +5,35 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from pilotage.api.meta import KubeObject
 from pilotage.api.wire import Request
+from pilotage.calls.slots import Wish
 from pilotage.calls.types import Lane, Phase
+from pilotage.calls.verdicts import Rebase, Retry, Verdict, Verify
 from pilotage.framework.calls import CallResult, ObjectKey, Outcome
+
+
+class Again(Enum):
+    """Why a call is sent once more."""
+
+    REFUSED = "refused"  # an answered error that may pass
+    UNANSWERED = "unanswered"
+    CONFLICT = "conflict"  # the object had changed
+
+    @staticmethod
+    def of(phase: Phase, verdict: Verdict) -> Again | None:
+        """None: the verdict asks for no repetition of the request."""
+        match verdict:
+            case Verify() | Retry(status=0):
+                return Again.UNANSWERED
+            case Retry():
+                return Again.REFUSED
+            case Rebase() if phase is Phase.SEND:
+                return Again.CONFLICT
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,7 @@ class Finished:
     tries: int = 0
     object: KubeObject | None = None  # as the server returned it, where it did
     restore: KubeObject | None = None  # the newest object without the change that failed
+    lane: Lane | None = None  # the last that it was in; None where it was refused at once
 
 
 class Synced(NamedTuple):
@@ -71,6 +95,7 @@ class Statistics:
     oldest: Mapping[Lane, float]  # seconds that the oldest waiting call of a lane waits
     offered: Mapping[str, int]
     requests: Mapping[str, int]
+    retried: Mapping[tuple[str, Lane, Again], int]
     ended: Mapping[tuple[str, CallResult], int]
     remembered: int  # sent events kept for their series
 
@@ -82,6 +107,7 @@ class Tally:
     offered: Counter[str] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)
     ended: Counter[tuple[str, CallResult]] = field(default_factory=Counter)
+    retried: Counter[tuple[str, Lane, Again]] = field(default_factory=Counter)
     # By call type: how many calls an object has on its way; objects without any are not here.
     _open: defaultdict[str, Counter[ObjectKey]] = field(default_factory=lambda: defaultdict(Counter))
 
@@ -96,6 +122,14 @@ class Tally:
             left[key] -= 1
         else:
             del left[key]
+
+    def answered(
+        self, wish: Wish, phase: Phase, verdict: Verdict, ended: Iterable[tuple[Wish, Outcome]]
+    ) -> None:
+        """A verdict on a request of `wish`, and what ended by it."""
+        why = Again.of(phase, verdict)
+        if why is not None and all(one is not wish for one, _ in ended):
+            self.retried[wish.kind.name, wish.lane, why] += 1
 
     def keys_of(self, call_type: str) -> frozenset[ObjectKey]:
         """Objects that have a call of that type on its way. Costs what they are, not what else is pending."""
@@ -126,6 +160,7 @@ class Tally:
             oldest=oldest,
             offered=Counter(self.offered),
             requests=Counter(self.requests),
+            retried=Counter(self.retried),
             ended=Counter(self.ended),
             remembered=remembered,
         )

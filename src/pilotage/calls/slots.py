@@ -13,11 +13,13 @@ The positions of a slot and the moves between them are the table `MOVES`; nothin
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from pilotage.api.meta import KubeObject
+from pilotage.calls.guard import CallTypeRaisedError
 from pilotage.calls.types import CallType, Lane, Phase
 from pilotage.framework.calls import ObjectKey
 
@@ -85,6 +87,12 @@ class Wish:
     def restart(self) -> None:
         """Back to the first request, on whatever the newest object is."""
         self.phase, self.step = Phase.SEND, 0
+
+    def taken_back(self, base: KubeObject) -> KubeObject | None:
+        """`base` where decisions have seen it with the change of this wish, which failed."""
+        with suppress(CallTypeRaisedError):
+            return base if self.kind.apply(self.call, base) is not base else None
+        return base
 
 
 @dataclass(slots=True, eq=False)
