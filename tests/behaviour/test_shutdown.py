@@ -121,6 +121,18 @@ def test_under_the_limiter(is_async: bool) -> None:
         assert ends(h, "pod_binding") == {CallResult.DONE: GOOD}
 
 
+def test_a_bind_behind_a_slow_patch_of_its_own_pod_is_sent() -> None:
+    with scheduler(True) as h:
+        h.faults.latency(before=2.0, verb="patch", path="/status$", client="scheduler")
+        h.create(h.node("n1", cpu=1), h.pod("late", cpu=4))
+        h.run_for(0.5)
+        h.create(h.node("n2", cpu=8))
+        h.run_for(1.2)
+        assert h.scheduler.calls.statistics().pending == {"pod_binding": 1}
+        assert stop(h) <= 5.0
+        assert h.pod_state("late").node == "n2"
+
+
 @MODES
 def test_nothing_under_way_ends_at_once(is_async: bool) -> None:
     with scheduler(is_async) as h:

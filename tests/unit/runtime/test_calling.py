@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from pilotage.calls.pod_binding import PodBinding
 from pilotage.calls.pod_status_patch import PodStatusPatch
 from pilotage.calls.registry import CallTypeError
 from pilotage.calls.reports import Finished
+from pilotage.calls.types import Lane
+from pilotage.client.credentials import CredentialsError
 from pilotage.client.transport import Stream, TransportError
 from pilotage.framework.calls import CallResult
 from pilotage.runtime.calling import Calls, CallsUsageError, UnknownCallTypeError
@@ -290,6 +293,38 @@ def test_misuse_is_named() -> None:
             calls.saw("pods", pod())
 
     run(main())
+
+
+def test_a_merged_wish_is_told_with_the_lane_that_it_was_in() -> None:
+    async def main() -> None:
+        ended: list[Finished] = []
+        calls, _ = calls_over(slow, on_ended=ended.append)
+        async with calls:
+            calls.saw("pods", pod("p"))
+            calls.submit(patch(node="n1"))
+            calls.submit(patch(node="n2"))
+            assert [one.lane for one in ended] == [Lane.NOMINATION]
+
+    run(main())
+
+
+def test_a_kubeconfig_is_read_and_its_connection_closed(tmp_path: Path) -> None:
+    with pytest.raises(CredentialsError):
+        Calls.from_kubeconfig([PodBinding()], str(tmp_path / "none"))
+    file = tmp_path / "config"
+    file.write_text(
+        "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {}}],"
+        " clusters: [{name: k, cluster: {server: 'http://127.0.0.1:1'}}],"
+        " contexts: [{name: c, context: {cluster: k, user: u}}]}"
+    )
+
+    async def main() -> None:
+        async with Calls.from_kubeconfig([PodBinding()], str(file), qps=5) as calls:
+            assert calls.limits()["qps"] == 5
+        with pytest.raises(TransportError, match="closed"):
+            await calls.transport.request(Request("GET", "/version"))
+
+    asyncio.run(main())
 
 
 def test_types_are_checked_at_once() -> None:
