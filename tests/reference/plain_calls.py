@@ -260,7 +260,9 @@ class PlainWorld:
         """A3: what the new wish does to the ones that are open, and they to it."""
         relevance = RELEVANCE[call_type]
         if any(RELEVANCE[wish.call_type] > relevance for wish in before):
-            assert ended == {ticket}, "A3: a less relevant wish ends at once, and alone"
+            assert ticket in ended, "A3: a less relevant wish ends at once"
+            others = {self.rig.outcomes[one].result for one in ended - {ticket} if one is not None}
+            assert CallResult.OVERWRITTEN not in others, "A3: it ends no wish that is more relevant"
             assert self.rig.result(ticket) is CallResult.SKIPPED
             return
         for wish in before:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import rich_click as click
@@ -28,10 +30,12 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
 )
-def test_python_runs(page: Path) -> None:
+def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for code in blocks(page, "python"):
+        module = ModuleType(page.stem)
+        monkeypatch.setitem(sys.modules, page.stem, module)  # dataclasses look it up
         compiled = compile(code, str(page), "exec", dont_inherit=True)
-        exec(compiled, {"__name__": page.stem})  # noqa: S102  # our own documents
+        exec(compiled, module.__dict__)  # noqa: S102  # our own documents
 
 
 def test_node_templates_are_accepted(tmp_path: Path) -> None:

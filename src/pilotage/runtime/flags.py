@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pilotage.framework.registry import Registry
+from pilotage.runtime.call_types_loading import AddedType, added_types
 from pilotage.runtime.config import LoadedConfig, load_config
 from pilotage.runtime.config_errors import ConfigError, Problem
 from pilotage.runtime.config_model import API_VERSION, KIND
@@ -83,6 +84,8 @@ def resolve(flags: Flags) -> Effective:
     gates = parse_feature_gates(flags.feature_gates)
     pilotage = load_pilotage_config(flags.pilotage_config) if flags.pilotage_config else PilotageConfig()
     registry = _registry(pilotage, flags.pilotage_config or "")
+    types = _added_types(pilotage, flags.pilotage_config or "")
+    pilotage = replace(pilotage, calls=replace(pilotage.calls, types=types))
     loaded = _load(flags, registry, gates.values)
     duration = _unschedulable(flags.given.get(UNSCHEDULABLE_FLAG))
     if duration:
@@ -97,6 +100,13 @@ def resolve(flags: Flags) -> Effective:
 def _registry(pilotage: PilotageConfig, source: str) -> Registry:
     try:
         return build_registry(sources=pilotage.plugins)
+    except ConfigError as error:
+        raise ConfigError(error.problems, source) from None
+
+
+def _added_types(pilotage: PilotageConfig, source: str) -> tuple[AddedType, ...]:
+    try:
+        return added_types(sources=pilotage.call_types)
     except ConfigError as error:
         raise ConfigError(error.problems, source) from None
 

@@ -1,4 +1,4 @@
-"""`--pilotage-config`: what kube-scheduler's file has no words for. Lanes, workers, plugins by path.
+"""`--pilotage-config`: what kube-scheduler's file has no words for: lanes, workers, plugins, call types.
 
 Kept apart so that a KubeSchedulerConfiguration stays one that kube-scheduler reads too.
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from pilotage.calls.lanes import DEFAULT_LIMITS, LaneLimits
 from pilotage.calls.types import Lane
+from pilotage.runtime.call_types_loading import AddedType, CallTypeSource
 from pilotage.runtime.config_errors import ConfigError, Problem
 from pilotage.runtime.config_model import Int32, Strict
 from pilotage.runtime.config_shape import read_shape, without_nulls
@@ -53,25 +54,33 @@ class PluginFile(Strict, frozen=True):
     path: str = ""
 
 
+class CallTypeFile(Strict, frozen=True):
+    path: str = ""
+    replaces: str | None = None
+
+
 class PilotageFile(Strict, frozen=True):
     api_version: str = ""
     kind: str = ""
     calls: CallsFile | None = None
+    call_types: list[CallTypeFile] | None = None
     plugins: list[PluginFile] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CallTuning:
-    """`workers`: API requests at once."""
+    """`workers`: API requests at once. `types`: beside or in place of the built-in call types."""
 
     workers: int = WORKERS
     lanes: Mapping[Lane, LaneLimits] = field(default_factory=lambda: DEFAULT_LIMITS)
+    types: tuple[AddedType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PilotageConfig:
     calls: CallTuning = field(default_factory=CallTuning)
     plugins: tuple[PluginSource, ...] = ()
+    call_types: tuple[CallTypeSource, ...] = ()
 
 
 def load_pilotage_config(source: str | Path | Mapping[str, Any]) -> PilotageConfig:
@@ -92,9 +101,10 @@ def _load(tree: Mapping[str, Any]) -> PilotageConfig:
     problems: list[Problem] = []
     calls = _calls(file.calls or CallsFile(), problems)
     plugins = tuple(_plugins(file.plugins or (), problems))
+    types = tuple(_call_types(file.call_types or (), problems))
     if problems:
         raise ConfigError(problems)
-    return PilotageConfig(calls, plugins)
+    return PilotageConfig(calls, plugins, types)
 
 
 def _calls(file: CallsFile, problems: list[Problem]) -> CallTuning:
@@ -140,6 +150,18 @@ def _age(field: str, text: str | None, default: float | None, problems: list[Pro
     if seconds <= 0:
         problems.append(Problem(field, text, "must be more than 0"))
     return seconds
+
+
+def _call_types(files: Any, problems: list[Problem]) -> Iterator[CallTypeSource]:
+    for index, file in enumerate(files):
+        where = f"callTypes[{index}]"
+        module, _, attribute = file.path.partition(":")
+        if not (module and attribute):
+            problems.append(Problem(f"{where}.path", file.path, "must be module:Class"))
+        elif file.replaces == "":
+            problems.append(Problem(f"{where}.replaces", "", "must name a call type, or be left out"))
+        else:
+            yield CallTypeSource(module, attribute, file.replaces or "", f"{where}.path")
 
 
 def _plugins(files: Any, problems: list[Problem]) -> Iterator[PluginSource]:

@@ -23,6 +23,7 @@ from pilotage.client.transport import Transport
 from pilotage.framework.profile import ProfileError
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
+from pilotage.runtime.call_types_loading import added_types
 from pilotage.runtime.clock import Clock, RealClock
 from pilotage.runtime.config_validate import LeaderElection
 from pilotage.runtime.debug_calls import calls_page
@@ -106,7 +107,7 @@ async def serve(
         seed=options.seed,
         identity=options.identity or socket.gethostname(),
         freeze_gc=options.freeze_gc,
-        tuning=options.tuning,
+        tuning=options.tuning or CallTuning(types=added_types()),
     )
     metrics.attach(scheduler)
     if elector is not None:

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
-from pilotage.calls.defaults import default_call_types
 from pilotage.calls.queue import CallQueue
 from pilotage.calls.reports import Statistics as CallStatistics
 from pilotage.client.reflector import ReflectorStatistics
 from pilotage.client.transport import Transport
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
+from pilotage.runtime.call_types_loading import call_types
 from pilotage.runtime.clock import Clock, RealClock
 from pilotage.runtime.core import Core
 from pilotage.runtime.dispatcher import Dispatcher
@@ -113,7 +113,7 @@ class Scheduler:
         self.extenders = Extenders(settings.extenders, self._raw, self.clock.time, open_poster)
         self.engine = Engine(settings, registry, seed, send=self.extenders.ask)
         tuning = tuning or CallTuning()
-        self.calls = CallQueue(default_call_types(identity), tuning.lanes)
+        self.calls = CallQueue(call_types(identity, tuning.types), tuning.lanes)
         self.core = Core(self.engine, self.calls)
         self._awaited = Awaited(self.calls, settings.gates)
         self.is_stopping = False

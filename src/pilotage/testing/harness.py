@@ -14,15 +14,18 @@ error checks all invariants.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from pilotage.calls.types import CallType
 from pilotage.framework.registry import Registry
 from pilotage.framework.settings import Settings
 from pilotage.localcluster.cluster import ClusterServices, ServiceSettings
 from pilotage.plugins import default_registry
+from pilotage.runtime.call_types_loading import AddedType
 from pilotage.runtime.config import default_settings, load_settings
+from pilotage.runtime.pilotage_config import CallTuning
 from pilotage.runtime.scheduler import Scheduler
 from pilotage.scheduling.messages import Attempt
 from pilotage.scheduling.stories import StoryEntry
@@ -72,9 +75,11 @@ class Harness(User):
         scheduler: bool = True,
         history: int = 20_000,
         extenders: Mapping[str, Extender] | None = None,
+        call_types: Sequence[CallType[Any]] = (),
     ) -> None:
         """`settings`: a KubeSchedulerConfiguration as a dict is read like a file. `history`: watch events
-        that the server keeps before it answers 410. `extenders`: by URL prefix, who answers there."""
+        that the server keeps before it answers 410. `extenders`: by URL prefix, who answers there.
+        `call_types`: beside the built-in ones."""
         self._settings, self._registry = _configured(settings, registry)
         self.seed = seed
         self.loop = VirtualLoop(max_seconds=MAX_SECONDS)
@@ -83,6 +88,7 @@ class Harness(User):
         self.may_overcommit = False  # set by tests that shrink a node under its pods
         self.recorder = Recorder(self.loop.time)
         self._open_poster = opener(extenders or {})
+        self._tuning = CallTuning(types=tuple(AddedType(one) for one in call_types))
         self._service_settings = services
         self._wants_scheduler = scheduler
         self._is_started = False
@@ -158,6 +164,7 @@ class Harness(User):
             seed=self.seed,
             observers=(self.recorder,),
             open_poster=self._open_poster,
+            tuning=self._tuning,
         )
         self._stop = asyncio.Event()
         self._running = self.loop.create_task(self._scheduler.run(self._stop), name="scheduler")

@@ -69,7 +69,7 @@ def test_all_values() -> None:
     assert found.calls.lanes[Lane.BIND] == LaneLimits(4)
     assert found.calls.lanes[Lane.VOLUME] == DEFAULT_LIMITS[Lane.VOLUME]
     assert found.calls.lanes[Lane.STATUS] == LaneLimits(2, 500, 60.0)
-    assert found.calls.lanes[Lane.EVENT] == LaneLimits(4, 1000, 10.0)
+    assert found.calls.lanes[Lane.EVENT] == LaneLimits(4, 5000, 10.0)
     assert found.plugins == (
         PluginSource("C", "a.b", "C", "plugins[0].path"),
         PluginSource("Other", "a.b", "C.D", "plugins[1].path"),
