@@ -5,8 +5,8 @@ Laws:
 - Within a lane the earlier arrival goes first, whatever happened to its calls meanwhile.
 - The most urgent lane with ready work and free capacity goes first; a lane passed over `PATIENCE` times
   in a row gets the next turn, so that a stream of binds slows status writes down and never stops them.
-- What is reserved for binds goes to others only in such a turn, and only while a bind waits: so it is there
-  whenever a bind comes that finds no other before it. Events get no turn while a bind waits.
+- What is reserved for a lane goes to others only in such a turn, in the place of its own request: so it is
+  there whenever a call comes that finds none of its lane before it. Events get no turn while a bind waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE: Mapping[Lane, int] = {
     Lane.VOLUME: 2,
     Lane.NOMINATION: 4,
     Lane.STATUS: 8,
-    Lane.EVENT: 16,
+    Lane.EVENT: 64,
 }
 ALL_LANES: Collection[Lane] = tuple(Lane)  # the most urgent first
 _SLACK = 64  # stale heap entries that are always tolerated
@@ -141,11 +141,17 @@ class LaneBook:
 
     def _choose_lane(self, waiting: Sequence[Lane], allowance: Allowance) -> Lane | None:
         allowed = [lane for lane in waiting if allowance.allows(lane)]
-        turns = allowed
-        if Lane.BIND in waiting:
-            turns = [lane for lane in waiting if lane is not Lane.EVENT and allowance.has_quota(lane)]
-        overdue = [lane for lane in turns if self._passed[lane] >= PATIENCE[lane]]
-        return overdue[-1] if overdue else (allowed[0] if allowed else None)
+        if not allowed:
+            return None
+        # A turn takes the place of a request that may go anyway: no reserve gets smaller by it.
+        overdue = [
+            lane
+            for lane in waiting
+            if self._passed[lane] >= PATIENCE[lane]
+            and allowance.has_quota(lane)
+            and not (lane is Lane.EVENT and Lane.BIND in waiting)
+        ]
+        return overdue[-1] if overdue else allowed[0]
 
     def first(self, lane: Lane) -> Hashable | None:
         """The ready key of a lane that arrived first."""

@@ -282,3 +282,19 @@ def test_a8_close_ends_within_its_deadline_though_the_server_holds_everything() 
         bench.dispatcher.wake()
 
     run(main())
+
+
+def test_a12_a_storm_of_status_writes_slows_events_down_and_never_stops_them() -> None:
+    async def main() -> None:
+        bench = Bench(at_once, qps=5, burst=5)
+        bench.submit(*(patch(name=f"p{n}") for n in range(400)), *(event(f"e{n}") for n in range(20)))
+        await asyncio.sleep(60)
+        sent = [name for at, name in bench.transport.sent if at > 1]
+        assert 2 <= sum(name.startswith("e") for name in sent) <= 10
+        bench.submit(bind("good"))
+        begin = asyncio.get_running_loop().time()
+        await asyncio.sleep(1)
+        assert bench.moment("good") - begin < 0.25
+        await bench.dispatcher.close(1)
+
+    run(main())
