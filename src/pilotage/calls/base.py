@@ -10,7 +10,7 @@ from pilotage.api.wire import Request, Response
 from pilotage.calls.answers import failed, is_retryable, is_success, retry, status_of
 from pilotage.calls.types import C, Lane, NoAnswer, Phase, Relevance, Result, RetryPolicy, Sent
 from pilotage.calls.verdicts import Done, Rebase, Skip, Verdict
-from pilotage.framework.calls import Call, Outcome
+from pilotage.framework.calls import Call, ObjectKey, Outcome
 
 
 class BaseCallType(Generic[C]):
@@ -29,6 +29,9 @@ class BaseCallType(Generic[C]):
 
     def lane(self, call: C) -> Lane:
         return Lane.STATUS
+
+    def waits_for(self, call: C) -> ObjectKey | None:
+        return None
 
     def merge(self, old: C, new: C) -> C:
         return new

@@ -5,6 +5,7 @@ Laws:
 - NotFound at either ends the call as done; a victim that is already leaving needs no request at all.
 - At most one DELETE takes effect. One that went unanswered is verified by reading before it is repeated;
   so is the answer that the pod is gone: a pod that is told gone but stays would keep its preemptor waiting.
+- It is not sent before its preemptor's nomination was taken (A18).
 - It supersedes every other write to the pod (requirement A3).
 """
 
@@ -23,7 +24,7 @@ from pilotage.calls.paths import object_path
 from pilotage.calls.pod_status_patch import timestamp
 from pilotage.calls.types import Lane, NoAnswer, Phase, Relevance, Result, RetryPolicy, Sent
 from pilotage.calls.verdicts import Done, Next, Resend, Verdict, Verify
-from pilotage.framework.calls import CallResult, EvictPod, Outcome
+from pilotage.framework.calls import CallResult, EvictPod, ObjectKey, Outcome
 
 _CONDITION, _DELETE = 0, 1
 _ENDED = ("Succeeded", "Failed")
@@ -38,6 +39,9 @@ class PodEviction(BaseCallType[EvictPod]):
 
     def lane(self, call: EvictPod) -> Lane:
         return Lane.BIND
+
+    def waits_for(self, call: EvictPod) -> ObjectKey | None:
+        return call.preemptor
 
     def merge(self, old: EvictPod, new: EvictPod) -> EvictPod:
         return old

@@ -15,18 +15,20 @@ Not known here: what any call writes (`CallType`), who sends the requests, at wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import suppress
 
 from pilotage.api.meta import KubeObject
 from pilotage.api.wire import Request
 from pilotage.calls.admission import Ended, admit, failure, prune
 from pilotage.calls.guard import CallTypeRaisedError, guarded
+from pilotage.calls.holding import Held
 from pilotage.calls.lanes import ALL_LANES, DEFAULT_LIMITS, Allowance, LaneBook, LaneLimits
 from pilotage.calls.memory import SentMemory
 from pilotage.calls.outcomes import FOLDED, Conclusion
 from pilotage.calls.registry import CallTypes
 from pilotage.calls.reports import Dispatch, Finished, PendingCall, Statistics, Synced, Tally
+from pilotage.calls.requesting import next_request
 from pilotage.calls.slots import Move, Position, Slot, Wish
 from pilotage.calls.types import Lane, Phase, Result, Sent
 from pilotage.calls.verdicts import Done
@@ -54,6 +56,7 @@ class CallQueue:
         self._by_uid: dict[str, Hashable] = {}
         # Dispatch id -> slot and lane, exactly for the requests that are out.
         self._flights: dict[int, tuple[Slot, Lane]] = {}
+        self._held = Held()
         self._memory = SentMemory(memory)
         self._tally = Tally()
         self.keys_of = self._tally.keys_of
@@ -105,7 +108,10 @@ class CallQueue:
         self._late += self.expire(now)
         taken: list[Dispatch] = []
         while (key := self._book.choose(allowance)) is not None:
-            dispatch = self._start(self._slots[key], now)
+            slot = self._slots[key]
+            if self._held.takes(slot, self._slots):
+                continue
+            dispatch = self._start(slot, now)
             if dispatch is not None:
                 taken.append(dispatch)
                 allowance.spend(dispatch.lane)
@@ -210,7 +216,8 @@ class CallQueue:
         self._book.check()
         self._tally.check(self.pending(0.0), {name for name, kind in self._types.items() if kind.linger})
         queued = {slot.key for slot in self._slots.values() if slot.position is Position.QUEUED}
-        assert set(self._book.keys()) == queued, "lanes and slots disagree"
+        placed, held = set(self._book.keys()), self._held.keys()
+        assert placed <= queued <= placed | held, "lanes and slots disagree"
         out = {id(slot) for slot, _ in self._flights.values()}
         assert len(out) == len(self._flights), "two requests in flight for one object"
         for key, slot in self._slots.items():
@@ -286,6 +293,7 @@ class CallQueue:
     ) -> list[Finished]:
         """Reports what ended, ends what became needless, and gives the slot its place."""
         finished = self._report([*ended, *prune(slot)], slot, now, returned)
+        self._release(slot, now)
         if slot.position is Position.IN_FLIGHT:
             return finished
         if slot.is_empty:
@@ -296,6 +304,14 @@ class CallQueue:
         self._book.place(slot.key, wish.lane, slot.sequence, wish.not_before, now)
         return finished
 
+    def _release(self, slot: Slot, now: float) -> None:
+        """What waited for this slot's wish stands in its lane again."""
+        for key in self._held.released_by(slot):
+            other = self._slots.get(key)
+            if other is not None and other.position is Position.QUEUED:
+                wish = other.current
+                self._book.place(key, wish.lane, other.sequence, wish.not_before, now)
+
     def _start(self, slot: Slot, now: float) -> Dispatch | None:
         """The next request of a slot that was just taken out of its lane."""
         wish = slot.current
@@ -303,13 +319,14 @@ class CallQueue:
             slot.waiting.pop(0)
             slot.running = wish
         try:
-            request = _next_request(slot, wish, now)
+            request = next_request(slot, wish, now)
         except (CallTypeRaisedError, IndexError) as error:
             slot.running = None
             self._late += self._settle(slot, now, [(wish, Outcome(CallResult.FAILED, str(error)))])
             return None
         slot.move(Move.TAKE)
         slot.sent_base = slot.base
+        self._release(slot, now)
         return self._out(slot, wish, request, now)
 
     def _out(self, slot: Slot, wish: Wish, request: Request, now: float) -> Dispatch:
@@ -381,15 +398,3 @@ class CallQueue:
             )
             for wish, outcome in ended
         ]
-
-
-def _next_request(slot: Slot, wish: Wish, now: float) -> Request:
-    is_blind = slot.base is None and wish.phase is Phase.SEND and wish.step == 0
-    if is_blind and wish.kind.reads_first(wish.call):
-        wish.phase = Phase.READ
-    if wish.phase is not Phase.SEND:
-        return wish.kind.read(wish.call)
-    requests: Sequence[Request] = wish.kind.requests(wish.call, slot.base, now)
-    if wish.step >= len(requests):
-        raise IndexError(f"call type {wish.kind.name!r} has no request number {wish.step + 1}")
-    return requests[wish.step]

@@ -11,6 +11,7 @@ METHODS = (
     "prepare",
     "slot",
     "lane",
+    "waits_for",
     "merge",
     "remainder",
     "after",

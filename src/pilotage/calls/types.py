@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from pilotage.api.meta import KubeObject
 from pilotage.api.wire import Request, Response
 from pilotage.calls.verdicts import Verdict
-from pilotage.framework.calls import Call, Outcome
+from pilotage.framework.calls import Call, ObjectKey, Outcome
 
 C = TypeVar("C", bound=Call)
 
@@ -100,6 +100,9 @@ class CallType(Protocol[C]):
         """The object that is written. Calls of one slot are never in flight together."""
 
     def lane(self, call: C) -> Lane: ...
+
+    def waits_for(self, call: C) -> ObjectKey | None:
+        """An object whose urgent wish, where it was there before and is not sent yet, goes first."""
 
     def merge(self, old: C, new: C) -> C:
         """Both wishes in one, the newer winning field by field."""

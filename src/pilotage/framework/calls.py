@@ -86,6 +86,7 @@ class EvictPod(Call):
     """
 
     message: str
+    preemptor: ObjectKey | None = None  # whose nomination goes first
 
     @property
     def call_type(self) -> str:

@@ -136,7 +136,8 @@ class Preemptions:
     def _evict(self, eviction: _Eviction) -> None:
         victim = eviction.victim
         message = f"{eviction.profile}: preempting to accommodate a higher priority pod"
-        eviction.ticket = self._state.outbox.submit(EvictPod(pod_key(victim), message), awaited=True)
+        call = EvictPod(pod_key(victim), message, pod_key(eviction.related))
+        eviction.ticket = self._state.outbox.submit(call, awaited=True)
         self._tickets[eviction.ticket] = victim.uid
         self._state.tell(victim.uid, f"is evicted for pod {eviction.related.key}")
 

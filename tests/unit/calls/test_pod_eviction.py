@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
-from callkit import LOST, REFUSED, Rig, bind, body_of, ok, patch, pod, pod_key, status
+from callkit import LOST, REFUSED, Rig, bind, body_of, ok, patch, pod, pod_key, status, unschedulable
 from pilotage.api.meta import ObjectMeta
 from pilotage.api.pods import Pod, PodStatus
 from pilotage.api.wire import Response
 from pilotage.calls.reports import Dispatch
 from pilotage.calls.types import Lane, Phase
-from pilotage.framework.calls import CallResult, EvictPod
+from pilotage.framework.calls import CallResult, EvictPod, PatchPodStatus
 
 MESSAGE = "default-scheduler: preempting to accommodate a higher priority pod"
 
@@ -176,3 +178,54 @@ def test_a_nomination_travels_in_the_lane_of_the_eviction_that_follows_it(rig: R
     first, second = rig.take(2)
     assert [d.key.name for d in (first, second)] == ["preemptor", "victim"]
     assert first.lane is second.lane is Lane.BIND
+
+
+def nomination(name: str = "preemptor") -> PatchPodStatus:
+    return replace(patch(name=name, node="n1"), precedes_eviction=True)
+
+
+def evict_for(name: str = "preemptor") -> EvictPod:
+    return EvictPod(pod_key("victim"), "preempted", pod_key(name))
+
+
+def test_a18_an_eviction_waits_for_the_nomination_behind_an_older_patch(rig: Rig) -> None:
+    rig.offer(patch("no room", "preemptor"), pod("preemptor"))
+    older = rig.one()
+    rig.offer(nomination(), pod("preemptor"))
+    rig.offer(evict_for(), pod("victim"))
+    assert rig.take() == [], "the nomination cannot go yet, so the eviction does not"
+    rig.answer(older, ok(pod("preemptor", 2, conditions=[unschedulable()])))
+    first, second = rig.take()
+    assert [first.key.name, second.key.name] == ["preemptor", "victim"]
+
+
+@pytest.mark.parametrize("end", ["cancel", "refused"])
+def test_a18_a_nomination_that_will_not_be_lets_the_eviction_go(rig: Rig, end: str) -> None:
+    rig.offer(patch("no room", "preemptor"), pod("preemptor"))
+    older = rig.one()
+    rig.offer(nomination(), pod("preemptor"))
+    rig.offer(evict_for(), pod("victim"))
+    assert rig.take() == []
+    if end == "cancel":
+        rig.cancel("uid-preemptor")
+    else:
+        rig.answer(older, status(404, "NotFound"))
+        rig.sync(pod("preemptor", 9, node="n1"))  # bound by somebody: nothing is nominated any more
+    assert "victim" in [dispatch.key.name for dispatch in rig.take()]
+
+
+def test_a18_an_eviction_that_is_held_may_be_cancelled(rig: Rig) -> None:
+    rig.offer(patch("no room", "preemptor"), pod("preemptor"))
+    older = rig.one()
+    rig.offer(nomination(), pod("preemptor"))
+    ticket = rig.offer(evict_for(), pod("victim"))
+    assert rig.take() == []
+    rig.cancel("uid-victim")
+    assert rig.result(ticket) is CallResult.CANCELLED
+    rig.answer(older, ok(pod("preemptor", 2)))
+    assert [dispatch.key.name for dispatch in rig.take()] == ["preemptor"]
+
+
+def test_a18_without_a_nomination_nothing_is_held(rig: Rig) -> None:
+    rig.offer(evict_for(), pod("victim"))
+    assert rig.one().key.name == "victim"
