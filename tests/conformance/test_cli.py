@@ -269,3 +269,23 @@ def test_the_demo_in_numbers(tmp_path: Path) -> None:
     assert len(shares) == 50
     assert all(0 <= share <= 1 for share in shares)
     assert 0.4 < sum(shares) / len(shares) < 0.8
+
+
+def test_the_story_of_a_resize(tmp_path: Path) -> None:
+    done = pilotage(tmp_path, "demo", "resize", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    moments = json.loads(done.stdout)
+    told = [f"{moment['who']} {moment['what']}" for moment in moments]
+    expected = [
+        "you web shall have 2 CPU instead of 1",
+        "kubelet Deferred: Node didn't have enough resource: cpu",
+        "batch-b is asked to end",
+        "batch-b is gone",
+        "kubelet allocates 2 CPU to web",
+        "web runs with 2 CPU",
+    ]
+    places = [next(i for i, line in enumerate(told) if line.startswith(start)) for start in expected]
+    assert places == sorted(places), told
+    assert not any(line.startswith("batch-a") for line in told), "one victim"
+    assert any("ResizePreempting (web)" in line for line in told)
+    assert [moment["seconds"] for moment in moments] == sorted(moment["seconds"] for moment in moments)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from pilotage.frontends.cli import EXIT_INTERRUPTED
 from pilotage.frontends.cli.connection import last_kubeconfig
 from pilotage.frontends.cli.failures import say
 from pilotage.frontends.demo.report import print_report
+from pilotage.frontends.demo.resize import run_resize
 from pilotage.frontends.demo.runner import DemoError, run_demo
 from pilotage.frontends.demo.summary import Summary
 from pilotage.frontends.local import ClusterError, connect, local_settings, write_kubeconfig
@@ -40,7 +42,8 @@ _FAULTS = (
 NextCommands = list[tuple[str, str]]
 
 
-@click.command()
+@click.group(invoke_without_command=True)
+@click.pass_context
 @click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C.")
 @click.option(
     "-o",
@@ -50,14 +53,37 @@ NextCommands = list[tuple[str, str]]
     show_default=True,
     help="For people or for machines.",
 )
-def demo(keep: bool, output: str) -> int:
+def demo(ctx: click.Context, keep: bool, output: str) -> int:
     """Schedule a realistic workload on an embedded cluster of 50 nodes and show what came of it.
 
     Example: `pilotage demo --keep`, then `pilotage get pods -A` in another terminal.
     """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    return _told(lambda: _demo(keep, is_json=output == "json"))
+
+
+@demo.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people or for machines.",
+)
+def resize(output: str) -> int:
+    """Tell the story of a resize that finds no room: who waits, who goes, who gets what, and when.
+
+    Example: `pilotage demo resize`, and docs/guides/resize.md for the rules behind it.
+    """
+    return _told(lambda: _resize(is_json=output == "json"))
+
+
+def _told(work: Callable[[], int]) -> int:
     set_up_logging(level=logging.WARNING)
     try:
-        return _demo(keep, is_json=output == "json")
+        return work()
     except KeyboardInterrupt:
         say("interrupted: the cluster is gone", prefix="")
         return EXIT_INTERRUPTED
@@ -79,6 +105,20 @@ def _demo(keep: bool, *, is_json: bool) -> int:
         code = run_scheduler(settings, transport=connect(server), registry=registry, options=RunOptions())
     say("stopped", prefix="")
     return code
+
+
+def _resize(*, is_json: bool) -> int:
+    registry = build_registry()
+    settings = local_settings(registry)
+    with ServerProcess.start() as server, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        timeline = runner.run(run_resize(server, settings, registry))
+    if is_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(timeline.moments), indent=2))
+        return 0
+    click.echo("One node of 4 CPU: web (priority 1000) has 1, batch-a 1.5 and batch-b 1 (priority 0).\n")
+    for moment in timeline.moments:
+        click.echo(f"{moment.seconds:6.2f} s  {moment.who:<10} {moment.what}")
+    return 0
 
 
 def _show(summary: Summary, commands: NextCommands, *, is_json: bool) -> None:
