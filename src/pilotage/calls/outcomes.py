@@ -121,7 +121,8 @@ class Conclusion:
         return [] if wish.holds else requeue(self.slot, wish)
 
     def _delay(self, verdict: Retry, tries: int) -> float:
-        return self.wish.kind.retry.delay(tries) if verdict.after is None else verdict.after
+        """As long as the server asked for; where it named no time, or none to wait, the type's backoff."""
+        return verdict.after or self.wish.kind.retry.delay(tries)
 
     def _end(self, outcome: Outcome) -> Ended:
         self.slot.running = None

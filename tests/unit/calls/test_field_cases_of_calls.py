@@ -332,3 +332,15 @@ def test_429_is_bounded_by_age_and_not_by_tries(rig: Rig, refusals: int, result:
     for dispatch in rig.take():
         rig.answer(dispatch, ok())
     assert rig.result(ticket) is result
+
+
+def test_429_that_asks_for_no_time_is_not_tried_again_at_once(rig: Rig) -> None:
+    rig.offer(bind())
+    waits = []
+    for _ in range(6):
+        rig.answer(rig.one(), status(429, "TooManyRequests", retry_after="0"))
+        due = rig.queue.next_wakeup()
+        assert due is not None
+        waits.append(due - rig.now)
+        rig.pass_time(waits[-1])
+    assert waits == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2], abs=1e-5)
