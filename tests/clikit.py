@@ -10,6 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+# A shell without job control starts background jobs with Ctrl-C ignored, and children inherit that; not ours.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 PROGRAM = Path(sys.executable).parent / "pilotage"
 LIMIT_SECONDS = 60.0
 
