@@ -138,13 +138,12 @@ def test_a_quota_that_is_not_there_ends_the_wish_and_nothing_else(example: Any) 
         assert h.scheduler.calls.is_idle
 
 
-def test_a_wish_of_a_type_that_nobody_registered_is_told(
-    example: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wish_of_a_type_that_nobody_registered_is_told(example: Any) -> None:
     registry = default_registry()
     registry.register("ElasticQuotaUsage", example.ElasticQuotaUsage)
     settings = yaml.safe_load((EXAMPLE / "scheduler.yaml").read_text())
     with Harness(seed=1, settings=settings, registry=registry) as h:
         h.create(h.node("n1", cpu=4), h.pod("a", cpu=1))
         h.run_until_running("a")
-    assert "default/team failed: unknown call type 'elastic_quota_status'" in caplog.text
+        (told,) = [text for text in h.recorder.notes if "default/team" in text]
+        assert "failed: unknown call type 'elastic_quota_status'" in told

@@ -244,6 +244,22 @@ def test_scale(kubectl: Kubectl, http: Http) -> None:
     assert "expected" in kubectl.fails("scale", "deploy/web", "--replicas=1", "--current-replicas=7").lower()
 
 
+def test_resize_in_place(kubectl: Kubectl, http: Http) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
+    meta = {"name": "grows", "labels": {"app": "grows"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
+    kubectl("apply", "-f", "-", stdin=json.dumps(pod))
+    running(kubectl, http, "app=grows", 1)
+    wish = json.dumps({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "200m"}}}]}})
+    assert kubectl("patch", "pod", "grows", "--subresource", "resize", "-p", wish) == "pod/grows patched\n"
+    asked = kubectl("get", "pod", "grows", "-o", "jsonpath={.spec.containers[0].resources.requests.cpu}")
+    assert asked == "200m"
+    less = json.dumps({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": None}}}]}})
+    refused = kubectl.fails("patch", "pod", "grows", "--subresource", "resize", "-p", less)
+    assert "resource requests cannot be removed" in refused
+    kubectl("delete", "pod", "grows", "--now")
+
+
 def test_watching(kubectl: Kubectl, http: Http) -> None:
     watcher = kubectl.start("get", "pods", "-w", "-l", "app=watched", "--no-headers")
     assert watcher.stdout is not None

@@ -24,6 +24,7 @@ from pilotage.localcluster.rest.errors import (
 from pilotage.localcluster.rest.names import (
     label_problem,
     path_segment_problem,
+    qualified_problem,
     service_problem,
     subdomain_problem,
 )
@@ -44,6 +45,7 @@ _NAME_RULES: Final[dict[str, Callable[[str], str]]] = {
 _SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
 _ALWAYS: Final = ("Always",)
+_MOST_OWNERS: Final = 20  # of a node's podPreemptionPolicy
 _JOB_POLICIES: Final = ("OnFailure", "Never")
 
 
@@ -82,6 +84,20 @@ def _node(tree: Tree) -> Iterator[Cause]:
             yield required_value(f"{where}.key")
         if text(taint, "effect") not in (effects := ("NoSchedule", "PreferNoSchedule", "NoExecute")):
             yield unsupported_value(f"{where}.effect", text(taint, "effect"), effects)
+    yield from _preemption_policy(child(child(tree, "spec"), "podPreemptionPolicy"))
+
+
+def _preemption_policy(policy: Tree | None) -> Iterator[Cause]:
+    """KEP-5836: who keeps the scheduler from preempting for resizes; a set of label keys."""
+    owners = (policy or {}).get("disableResizePreemption") or []
+    where = "spec.podPreemptionPolicy.disableResizePreemption"
+    if len(owners) > _MOST_OWNERS:
+        yield invalid_value(where, len(owners), f"must have at most {_MOST_OWNERS} items")
+    for index, owner in enumerate(owners):
+        if owner in owners[:index]:
+            yield Cause(f"{where}[{index}]", "FieldValueDuplicate", f"Duplicate value: {quoted(owner)}")
+        elif problem := qualified_problem(owner):
+            yield invalid_value(f"{where}[{index}]", owner, problem)
 
 
 # Workloads

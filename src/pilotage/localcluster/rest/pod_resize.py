@@ -20,6 +20,7 @@ from pilotage.localcluster.rest.trees import child, children, made, numbered, te
 from pilotage.localcluster.store import Tree
 
 _RESIZABLE: Final = ("cpu", "memory")
+_MIRROR: Final = "kubernetes.io/config.mirror"
 _NO_SUPPORT: Final = "Pod running on node without support for resize"
 
 
@@ -50,8 +51,7 @@ def _causes(old: Tree, new: Tree) -> Iterator[Cause]:
     before, after = made(old, "spec"), made(new, "spec")
     if before == after:
         return
-    if not _is_supported(old):
-        yield forbidden_field("", _NO_SUPPORT)
+    yield from (forbidden_field("", why) for why in _refusals(old))
     for field in ("containers", "initContainers"):
         pairs = zip(numbered(before, field, "spec"), numbered(after, field, "spec"), strict=True)
         for (path, was), (_, now) in pairs:
@@ -84,6 +84,17 @@ def _amounts(path: str, before: Tree | None, after: Tree | None, removed: str) -
             yield forbidden_field(where, removed or f"resource {field} cannot be removed")
         if any(now[name] != was.get(name) for name in now if name not in _RESIZABLE):
             yield forbidden_field(where, "only cpu and memory resources are mutable")
+
+
+def _refusals(pod: Tree) -> Iterator[str]:
+    """Why a pod cannot be resized at all."""
+    spec, metadata = made(pod, "spec"), child(pod, "metadata") or {}
+    if _MIRROR in (child(metadata, "annotations") or {}):
+        yield "static pods cannot be resized"
+    if text(child(spec, "os"), "name") == "windows":
+        yield "windows pods cannot be resized"
+    if not _is_supported(pod):
+        yield _NO_SUPPORT
 
 
 def _is_supported(pod: Tree) -> bool:
